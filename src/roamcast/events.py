@@ -1,0 +1,37 @@
+"""What is published.
+
+An event's identity is one integer: the publisher's address in the upper half, its running number (from 1) in the lower
+half. So an identity is unique without coordination, cheap to compare, and one column in the trace.
+"""
+
+import msgspec
+
+NO_EVENT = 0
+"""Stands for "no event" wherever an event id is expected; numbers start at 1, so no event has this id."""
+
+NUMBER_BITS = 32
+
+Content = int | float | str
+"""What interests look at: a number (intervals), a topic such as `fire/north` (topics), or an XML document (content)."""
+
+
+def event_id(publisher: int, number: int) -> int:
+    return publisher << NUMBER_BITS | number
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True):
+    """One publication. The same object reaches many simulated nodes: never mutate it."""
+
+    id: int
+    time_s: float  # when it was published, on the publisher's clock
+    content: Content
+    payload: bytes = b""  # opaque to every protocol
+    cause: int = NO_EVENT  # id of the event whose receipt made the publisher publish this one
+
+    @property
+    def publisher(self) -> int:
+        return self.id >> NUMBER_BITS
+
+    @property
+    def number(self) -> int:
+        return self.id & (1 << NUMBER_BITS) - 1

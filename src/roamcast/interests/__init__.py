@@ -1,0 +1,36 @@
+"""What is asked for: the interest languages.
+
+A language is one frozen struct that offers `matches(event)`, `covers(other)`, `overlaps(other)`, `union(other)`,
+`is_empty`, `share(pool)` and a text form (`str(interest)`, `parse`). Protocols use only these, so that every protocol
+runs every language. A network speaks one language; comparing interests of two languages answers "no", uniting them is
+a `PeerError`, because only a peer can bring a foreign language in.
+
+Adding a language: write its struct with a tag of its own and add it to `Interest` and `LANGUAGES` below.
+"""
+
+from collections.abc import Iterable
+
+from roamcast.errors import ConfigurationError
+from roamcast.interests.intervals import Intervals
+from roamcast.interests.topics import Topics
+
+__all__ = ["LANGUAGES", "Interest", "Intervals", "Topics", "parse_interest", "union_all"]
+
+Interest = Intervals | Topics
+
+LANGUAGES: dict[str, type[Intervals] | type[Topics]] = {"intervals": Intervals, "topics": Topics}
+
+
+def parse_interest(language: str, text: str) -> Interest:
+    """The interest that `text` describes; `ConfigurationError` if it is not one."""
+    if language not in LANGUAGES:
+        raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
+    return LANGUAGES[language].parse(text)
+
+
+def union_all(interests: Iterable[Interest]) -> Interest | None:
+    """The union of all, or `None` of none."""
+    whole: Interest | None = None
+    for interest in interests:
+        whole = interest if whole is None else whole.union(interest)
+    return whole

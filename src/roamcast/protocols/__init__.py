@@ -1,0 +1,1 @@
+"""The protocols, and the contract they are written against (`api`)."""

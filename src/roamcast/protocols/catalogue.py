@@ -1,0 +1,37 @@
+"""Every protocol by the name that users type."""
+
+from typing import Any
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.protocols.api import Host, Parameters, Protocol
+from roamcast.protocols.flooding import Flooding, Gossip
+
+PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in (Flooding, Gossip)}
+
+
+def protocol_class(name: str) -> type[Protocol]:
+    if name not in PROTOCOLS:
+        raise ConfigurationError(f"protocol: {name!r} is unknown; allowed: {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def protocol_parameters(name: str, settings: dict[str, Any]) -> Parameters:
+    """The protocol's parameters with `settings` applied; numbers and booleans may come as text."""
+    kind = protocol_class(name).Parameters
+    allowed = kind.__struct_fields__
+    for field in settings:
+        if field not in allowed:
+            raise ConfigurationError(f"{name}: {field!r} is not a parameter; allowed: {', '.join(allowed)}")
+    try:
+        return msgspec.convert(settings, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{name}: {error}") from None
+
+
+def build_protocol(name: str, host: Host, parameters: Parameters) -> Protocol:
+    """A fresh protocol for one node; every protocol's constructor takes its host and its parameters."""
+    make: Any = protocol_class(name)
+    protocol: Protocol = make(host, parameters)
+    return protocol

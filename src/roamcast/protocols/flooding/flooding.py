@@ -1,0 +1,82 @@
+"""Flooding: every node repeats every event once. The smallest complete protocol; read it first.
+
+Theory of operation
+-------------------
+Goal: an event reaches every node that a chain of radio hops connects with its publisher, with no knowledge of the
+network at all. Subscriptions stay at home: everybody hears everything, and each node picks what it wants.
+
+State: the ids of events seen, and the frames that wait for their turn to be repeated.
+
+Rules:
+1. A node that publishes broadcasts the event at once.
+2. A node that hears an event for the first time delivers it if its application wants it, waits a random time of up to
+   `jitter_s` and broadcasts it. Without the wait all who heard the same frame would answer it in the same instant and
+   collide.
+3. A node that hears an event again ignores it.
+
+The cost is one frame per node and event; the yield depends on collisions, since nobody acknowledges a broadcast.
+"""
+
+from typing import ClassVar
+
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols import api
+from roamcast.protocols.api import Host, Message, Protocol, Timer, require
+from roamcast.protocols.flooding.messages import Flood
+from roamcast.protocols.seen import SeenCache
+from roamcast.protocols.subscriptions import Subscriptions
+
+
+class FloodingParameters(api.Parameters, frozen=True):
+    jitter_s: float = 0.01  # a first-time hearer repeats after a uniform time up to this; 0 repeats at once
+    hops_max: int = 255  # an event that has come this far is not repeated
+
+    def __post_init__(self) -> None:
+        require(0 <= self.jitter_s <= 60, "jitter_s", self.jitter_s, "between 0 and 60 s")
+        require(1 <= self.hops_max <= 255, "hops_max", self.hops_max, "between 1 and 255")
+
+
+class Flooding(Protocol):
+    name: ClassVar[str] = "flooding"
+    summary: ClassVar[str] = "every node repeats every event once"
+    Parameters: ClassVar[type[api.Parameters]] = FloodingParameters
+    messages = Flood
+
+    def __init__(self, host: Host, parameters: FloodingParameters) -> None:
+        super().__init__(host)
+        self.parameters = parameters
+        self.subscriptions = Subscriptions()
+        self._seen = SeenCache()
+        self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
+
+    def start(self) -> None:
+        """Nothing to set up: flooding has no structure."""
+
+    def subscribe(self, interest: Interest) -> None:
+        self.subscriptions.add(interest)
+
+    def unsubscribe(self, interest: Interest) -> None:
+        self.subscriptions.remove(interest)
+
+    def publish(self, event: Event) -> None:
+        self._seen.add(event.id)
+        self.host.broadcast(Flood(1, event))
+
+    def on_message(self, sender: int, message: Message) -> None:
+        assert isinstance(message, Flood)
+        event = message.event
+        if not self._seen.add(event.id):
+            return
+        if self.subscriptions.match(event):
+            self.host.deliver(event, message.hops)
+        if message.hops < self.parameters.hops_max and self._repeats(message):
+            self._waiting[event.id] = Flood(message.hops + 1, event)
+            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, ("repeat", event.id))
+
+    def on_timer(self, timer: Timer) -> None:
+        self.host.broadcast(self._waiting.pop(timer[1]))
+
+    def _repeats(self, message: Flood) -> bool:
+        """Whether this node passes the event on; gossip tosses a coin here."""
+        return True

@@ -1,0 +1,34 @@
+"""What a node's own application asked for: the inherent interest of the papers."""
+
+from collections.abc import Iterator
+
+from roamcast.errors import CallerError
+from roamcast.events import Event
+from roamcast.interests import Interest, union_all
+
+
+class Subscriptions:
+    """The application's open subscriptions; equal ones count separately."""
+
+    def __init__(self) -> None:
+        self._open: list[Interest] = []
+        self.interest: Interest | None = None  # their union
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Interest]:
+        return iter(self._open)
+
+    def add(self, interest: Interest) -> None:
+        self._open.append(interest)
+        self.interest = interest if self.interest is None else self.interest.union(interest)
+
+    def remove(self, interest: Interest) -> None:
+        if interest not in self._open:
+            raise CallerError(f"unsubscribe: there is no open subscription {interest}")
+        self._open.remove(interest)
+        self.interest = union_all(self._open)
+
+    def match(self, event: Event) -> bool:
+        return self.interest is not None and self.interest.matches(event)

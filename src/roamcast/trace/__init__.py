@@ -1,0 +1,1 @@
+"""The one schema of everything observable, its writer and its reader."""

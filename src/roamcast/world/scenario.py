@@ -1,0 +1,178 @@
+"""A scenario: everything about a simulated network except which protocol runs in it.
+
+It is plain data, read from TOML or the command line, and complete in itself: files that it names (positions,
+movements, contacts) are read when the scenario is loaded and travel inside it, so a run can be repeated anywhere.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from roamcast.protocols.api import require
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every part of a scenario."""
+
+
+class Mobility(Settings, frozen=True):
+    """How nodes are placed and move. Which fields count depends on `model`."""
+
+    model: Literal["static", "waypoint", "grid", "beehive", "group", "movements", "contacts"] = "waypoint"
+    speed_min_mps: float = 0.1  # waypoint, group: trips take a uniform speed from here; 0 has no steady state
+    speed_max_mps: float = 10.0
+    pause_min_s: float = 0.0  # waypoint, group: rest between trips, uniform
+    pause_max_s: float = 0.0
+    groups: int = 5  # group: number of groups; nodes are dealt out evenly
+    group_radius_m: float = 100.0  # group: members roam within this distance of their reference point
+    spacing_m: float | None = None  # grid, beehive: distance of lattice neighbours; None fits the lattice to the area
+    positions_m: tuple[tuple[float, float], ...] = ()  # static: given positions; none draws them uniformly
+    paths: tuple[tuple[tuple[float, float, float], ...], ...] = ()  # movements: per node its corners (t_s, x_m, y_m)
+    contacts: tuple[tuple[int, int, float, float], ...] = ()  # contacts: (a, b, from_s, until_s)
+
+    def __post_init__(self) -> None:
+        require(0 < self.speed_min_mps, "speed_min_mps", self.speed_min_mps, "above 0 (0 has no steady state)")
+        require(self.speed_min_mps <= self.speed_max_mps, "speed_max_mps", self.speed_max_mps, "at least speed_min_mps")
+        require(0 <= self.pause_min_s, "pause_min_s", self.pause_min_s, "at least 0")
+        require(self.pause_min_s <= self.pause_max_s, "pause_max_s", self.pause_max_s, "at least pause_min_s")
+        require(1 <= self.groups, "groups", self.groups, "at least 1")
+        require(0 < self.group_radius_m, "group_radius_m", self.group_radius_m, "above 0")
+        require(self.spacing_m is None or 0 < self.spacing_m, "spacing_m", self.spacing_m, "above 0")
+
+
+class Radio(Settings, frozen=True):
+    """How frames travel. `None` takes the preset's value; `ideal` looks only at range, delay, rate and header."""
+
+    model: Literal["ideal", "dcf"] = "dcf"
+    preset: Literal["ns2", "ns3"] = "ns3"
+    range_m: float = 200.0
+    loss: float = 0.0  # share of receptions lost at random, on top of what the radio itself loses
+    ideal_delay_s: float = 0.001  # ideal: from sending to hearing
+    carrier_sense_range_m: float | None = None  # ns2: 2.2 times range_m; ns3: range_m
+    capture: Literal["threshold", "bit-errors", "none"] | None = None  # ns2: threshold; ns3: bit-errors
+    data_rate_mbps: float | None = None  # both: 2
+    broadcast_rate_mbps: float | None = None  # ns2: 1; ns3: 2
+    control_rate_mbps: float | None = None  # ACK, RTS and CTS; ns2: 1; ns3: 2
+    rts_threshold_bytes: int | None = None  # unicasts of this size and above ask first; ns2: 0; ns3: never (2347)
+    overhead_bytes: int | None = None  # MAC header and FCS (ns3: also LLC); ns2: 28; ns3: 36
+    queue_frames: int | None = None  # ns2: 50; ns3: 500
+
+    def __post_init__(self) -> None:
+        require(0 < self.range_m, "range_m", self.range_m, "above 0")
+        require(0 <= self.loss < 1, "loss", self.loss, "at least 0 and below 1")
+        require(0 < self.ideal_delay_s, "ideal_delay_s", self.ideal_delay_s, "above 0")
+        sense = self.carrier_sense_range_m
+        require(sense is None or sense >= self.range_m, "carrier_sense_range_m", sense, "at least range_m")
+        for field in ("data_rate_mbps", "broadcast_rate_mbps", "control_rate_mbps"):
+            rate = getattr(self, field)
+            require(rate is None or rate > 0, field, rate, "above 0")
+        for field in ("rts_threshold_bytes", "overhead_bytes"):
+            size = getattr(self, field)
+            require(size is None or size >= 0, field, size, "at least 0")
+        require(self.queue_frames is None or self.queue_frames > 0, "queue_frames", self.queue_frames, "at least 1")
+
+
+class Workload(Settings, frozen=True):
+    """What applications publish and ask for."""
+
+    language: Literal["intervals", "topics"] = "intervals"
+    publishers: int | None = None  # how many nodes publish; None takes publisher_share
+    publisher_share: float = 0.2  # of the nodes
+    subscribers: int | None = None  # how many nodes subscribe; None takes subscriber_share
+    subscriber_share: float = 1.0
+    subscriptions_per_node: int = 1
+    selectivity: float = 0.1  # share of all events that one subscription matches
+    pool: int = 10_000  # intervals: events are whole numbers in [0, pool)
+    topic_depth: int = 3  # topics: levels of a topic
+    topic_fanout: int = 4  # topics: names per level
+    rate_per_s: float = 0.5  # publications per publisher
+    pattern: Literal["constant", "poisson", "ramp", "burst"] = "constant"
+    burst_period_s: float = 20.0  # burst: one active stretch per period, at the rate that keeps the mean
+    burst_share: float = 0.25  # burst: share of the period that is active
+    resubscribe_period_s: float | None = None  # each subscription is replaced by a new one at this interval
+    payload_bytes: int = 64
+    start_s: float = 5.0  # first publications; gives structures time to form
+    tail_s: float = 5.0  # no publications in the last seconds, so that every event has time to arrive
+
+    def __post_init__(self) -> None:
+        for field in ("publisher_share", "subscriber_share", "selectivity", "burst_share"):
+            require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
+        for field in ("publishers", "subscribers"):
+            count = getattr(self, field)
+            require(count is None or count >= 0, field, count, "at least 0")
+        for field in ("subscriptions_per_node", "pool", "topic_depth", "topic_fanout"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        require(0 < self.burst_share, "burst_share", self.burst_share, "above 0")
+        require(0 < self.burst_period_s, "burst_period_s", self.burst_period_s, "above 0")
+        require(0 <= self.rate_per_s, "rate_per_s", self.rate_per_s, "at least 0")
+        period = self.resubscribe_period_s
+        require(period is None or period > 0, "resubscribe_period_s", period, "above 0")
+        require(0 <= self.payload_bytes <= 1400, "payload_bytes", self.payload_bytes, "between 0 and 1400")
+        require(0 <= self.start_s, "start_s", self.start_s, "at least 0")
+        require(0 <= self.tail_s, "tail_s", self.tail_s, "at least 0")
+
+
+class Partition(Settings, frozen=True):
+    """For a time, nodes inside a rectangle and nodes outside it cannot hear each other."""
+
+    from_s: float
+    until_s: float
+    west_m: float
+    south_m: float
+    east_m: float
+    north_m: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.from_s < self.until_s, "until_s", self.until_s, "after from_s")
+        require(self.west_m < self.east_m, "east_m", self.east_m, "east of west_m")
+        require(self.south_m < self.north_m, "north_m", self.north_m, "north of south_m")
+
+
+class Faults(Settings, frozen=True):
+    """What goes wrong. Shares are of all nodes; no node suffers two of them; times are uniform over the run."""
+
+    crash_share: float = 0.0  # crash for good
+    return_share: float = 0.0  # crash and come back, with nothing remembered
+    return_after_s: float = 30.0
+    join_share: float = 0.0  # are switched on only during the run
+    leave_share: float = 0.0  # say goodbye and go
+    partitions: tuple[Partition, ...] = ()
+
+    def __post_init__(self) -> None:
+        shares = ("crash_share", "return_share", "join_share", "leave_share")
+        for field in shares:
+            require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
+        total = sum(getattr(self, field) for field in shares)
+        require(total <= 1, " + ".join(shares), total, "at most 1")
+        require(0 < self.return_after_s, "return_after_s", self.return_after_s, "above 0")
+
+
+class Scenario(Settings, frozen=True):
+    nodes: int = 50
+    area_m: tuple[float, float] = (1000.0, 1000.0)  # width and height
+    duration_s: float = 100.0
+    mobility: Mobility = Mobility()
+    radio: Radio = Radio()
+    workload: Workload = Workload()
+    faults: Faults = Faults()
+
+    def __post_init__(self) -> None:
+        require(1 <= self.nodes <= 100_000, "nodes", self.nodes, "between 1 and 100000")
+        require(min(self.area_m) > 0, "area_m", self.area_m, "above 0 on both sides")
+        require(0 < self.duration_s, "duration_s", self.duration_s, "above 0")
+        for field in ("publishers", "subscribers"):
+            count = getattr(self.workload, field)
+            require(count is None or count <= self.nodes, f"workload.{field}", count, f"at most nodes ({self.nodes})")
+        positions = self.mobility.positions_m
+        require(not positions or len(positions) == self.nodes, "nodes", self.nodes, f"{len(positions)}, as in positions")
+        paths = self.mobility.paths
+        require(not paths or len(paths) == self.nodes, "nodes", self.nodes, f"{len(paths)}, as in the movement file")
+
+
+class Run(Settings, frozen=True):
+    """One simulation: a scenario, a protocol with its settings, a seed. Nothing else decides what happens."""
+
+    scenario: Scenario = Scenario()
+    protocol: str = "flooding"
+    parameters: dict[str, str | int | float | bool] = {}
+    seed: int = 1
