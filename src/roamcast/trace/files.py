@@ -1,0 +1,147 @@
+"""Traces on disk: Parquet, one directory per kind (`kind=delivered/part-00000.parquet`), as Spark lays tables out.
+
+The `kind` column lives in the path, so a reader that wants one kind opens only its files. Two promises hold:
+
+- A file is complete when it appears: it is written under a hidden name, which readers skip, and then renamed.
+- A trace that is written in one go (`write_trace`) appears as a whole or not at all. One that grows while its node
+  lives (`TraceWriter`) consists of whole files at every instant.
+
+Rows come back kind by kind; within a kind they keep the order in which they were recorded.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from roamcast.errors import ConfigurationError
+from roamcast.trace.schema import KINDS, SCHEMA
+
+_PARTITIONING = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
+_KIND_COLUMN = SCHEMA.get_field_index("kind")
+
+
+class TraceWriter:
+    """Adds files to a trace that grows. Its directory must be new or empty, and is made at once."""
+
+    def __init__(self, directory: Path) -> None:
+        require_writable(directory)
+        with _refusals(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._parts = 0
+
+    def append(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """One more file for each kind that occurs in `batches`."""
+        table = pa.Table.from_batches(list(batches), schema=SCHEMA)
+        with _refusals(self._directory):
+            for kind in KINDS:
+                rows = table.filter(pc.equal(table["kind"], pa.scalar(kind)))
+                if rows.num_rows:
+                    self._write(kind, rows.remove_column(_KIND_COLUMN))
+        self._parts += 1
+
+    def _write(self, kind: str, rows: pa.Table) -> None:
+        folder = self._directory / f"kind={kind}"
+        folder.mkdir(exist_ok=True)
+        name = f"part-{self._parts:05}.parquet"
+        hidden = folder / f".{name}"
+        try:
+            pq.write_table(rows, hidden, compression="zstd")
+            hidden.replace(folder / name)
+        except BaseException:
+            hidden.unlink(missing_ok=True)
+            raise
+
+
+def write_trace(directory: Path, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes a whole trace; if that fails, nothing of it is left."""
+    with _made(directory):
+        staging = directory / ".partial"  # inside, because `directory` may be a mount point that nothing can replace
+        try:
+            TraceWriter(staging).append(batches)
+            for folder in sorted(staging.iterdir()):
+                folder.replace(directory / folder.name)
+            staging.rmdir()
+        except BaseException:
+            for folder in (staging, *directory.glob("kind=*")):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def require_writable(directory: Path) -> None:
+    """Refuses a directory into which a trace could not be written, before the trace exists; leaves nothing behind."""
+    made = _missing(directory)
+    with _made(directory):
+        (directory / ".probe").mkdir()
+        (directory / ".probe").rmdir()
+    _remove_empty(made)
+
+
+def read_trace(directory: Path) -> pa.Table:
+    """The whole trace in the one schema."""
+    if not directory.is_dir():
+        raise ConfigurationError(f"trace: {str(directory)!r} is not a directory")
+    if not any(directory.glob("kind=*/*.parquet")):
+        raise ConfigurationError(f"trace: {str(directory)!r} holds no trace; expected kind=.../*.parquet")
+    try:
+        dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=_PARTITIONING)
+        return dataset.to_table().select(SCHEMA.names).cast(SCHEMA)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ConfigurationError(f"trace: {str(directory)!r} cannot be read: {_first_line(error)}") from None
+
+
+@contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """Makes `directory` unless it is there and empty; if there is an error, what was made is removed again."""
+    with _refusals(directory):
+        _refuse_occupied(directory)
+        made = _missing(directory)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            yield
+        except BaseException:
+            _remove_empty(made)
+            raise
+
+
+@contextmanager
+def _refusals(directory: Path) -> Iterator[None]:
+    """Turns what the file system refuses into the user's one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or _first_line(error)
+        raise ConfigurationError(f"trace: cannot write to {str(directory)!r}: {reason}") from None
+
+
+def _refuse_occupied(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise ConfigurationError(f"trace: {str(directory)!r} is a file; name a new or empty directory")
+    if directory.is_dir() and any(directory.iterdir()):
+        raise ConfigurationError(f"trace: {str(directory)!r} is not empty; name a new or empty directory")
+
+
+def _missing(directory: Path) -> list[Path]:
+    """The directories that must be made so that `directory` exists, deepest first."""
+    missing = []
+    for candidate in (directory, *directory.parents):
+        if candidate.exists():
+            break
+        missing.append(candidate)
+    return missing
+
+
+def _remove_empty(directories: Iterable[Path]) -> None:
+    for directory in directories:
+        if directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
