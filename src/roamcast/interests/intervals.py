@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Number = int | float
 Range = tuple[Number, Number]
 
+INTEGER_MIN = -(2**63)
+INTEGER_MAX = 2**63 - 1
+"""Whole numbers beyond these have no place in a frame."""
+
 
 class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """A set of numbers; build it with `of` unless the ranges are known to be in normal form."""
@@ -38,6 +42,10 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
     @staticmethod
     def of(*ranges: Range) -> Intervals:
         """Any ranges, in any order, overlapping or empty, brought into normal form."""
+        for low, high in ranges:
+            for bound in (low, high):
+                if bound != bound or (isinstance(bound, int) and not INTEGER_MIN <= bound <= INTEGER_MAX):
+                    raise ConfigurationError(f"interest: bound {bound!r} is not a number of at most 64 bits")
         return Intervals(_normalised(ranges))
 
     @staticmethod
@@ -64,19 +72,16 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
         return self.contains(event.content)
 
     def contains(self, value: object) -> bool:
-        if isinstance(value, (int, float)):
-            for low, high in self.ranges:
-                if value < low:
-                    return False
-                if value < high:
-                    return True
-        return False
+        if not isinstance(value, (int, float)):
+            return False
+        at = bisect_right(self.ranges, (value, math.inf)) - 1
+        return at >= 0 and value < self.ranges[at][1]
 
     def covers(self, other: Interest) -> bool:
         if not isinstance(other, Intervals):
             return False
         for low, high in other.ranges:
-            at = bisect_right(self.ranges, low, key=_low) - 1
+            at = bisect_right(self.ranges, (low, math.inf)) - 1
             if at < 0 or self.ranges[at][1] < high:
                 return False
         return True
@@ -85,7 +90,7 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
         if not isinstance(other, Intervals):
             return False
         for low, high in other.ranges:
-            at = bisect_right(self.ranges, low, key=_low)
+            at = bisect_right(self.ranges, (low, math.inf))
             if (at > 0 and self.ranges[at - 1][1] > low) or (at < len(self.ranges) and self.ranges[at][0] < high):
                 return True
         return False
@@ -95,32 +100,20 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
             raise PeerError(f"interest: {other!r} is not of the language 'intervals'")
         return Intervals(_normalised(self.ranges + other.ranges))
 
-    def minus(self, other: Interest) -> Intervals:
-        """The numbers that are in this interest and not in `other`."""
-        if not isinstance(other, Intervals):
-            return self
-        left: list[Range] = []
+    def extra_share(self, other: Interest | None, pool: float) -> float:
+        """The share of the numbers in `[0, pool)` that this interest holds and `other` does not: the share of uniformly
+        drawn events that this interest attracts and `other` does not."""
+        theirs = other.ranges if isinstance(other, Intervals) else ()
+        extra = 0.0
         for low, high in self.ranges:
-            for cut_low, cut_high in other.ranges:
-                if cut_high <= low or cut_low >= high:
-                    continue
-                if cut_low > low:
-                    left.append((low, cut_low))
-                low = cut_high
-                if low >= high:
-                    break
+            low, high = max(low, 0), min(high, pool)
             if low < high:
-                left.append((low, high))
-        return Intervals(tuple(left))
-
-    def share(self, pool: Number) -> float:
-        """The share of the numbers in `[0, pool)` that this interest holds: the rate of uniform events it attracts."""
-        inside = (min(high, pool) - max(low, 0) for low, high in self.ranges)
-        return sum(length for length in inside if length > 0) / pool
-
-
-def _low(part: Range) -> Number:
-    return part[0]
+                at = max(0, bisect_right(theirs, (low, math.inf)) - 1)
+                extra += high - low
+                while at < len(theirs) and theirs[at][0] < high:
+                    extra -= max(0, min(high, theirs[at][1]) - max(low, theirs[at][0]))
+                    at += 1
+        return extra / pool
 
 
 def _normalised(ranges: Iterable[Range]) -> tuple[Range, ...]:
@@ -135,10 +128,8 @@ def _normalised(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def _number(text: str) -> Number:
+    """A whole number as `int`, anything else as `float`, so that what was written is written back."""
     try:
         return int(text)
     except ValueError:
-        value = float(text)
-        if math.isnan(value):
-            raise ValueError from None
-        return value
+        return float(text)
