@@ -1,0 +1,252 @@
+"""The contact plan: which pairs of nodes are within range of each other, and from when until when.
+
+Between corners every node moves on a straight line, so the squared distance of two nodes is a quadratic in time, and
+a contact begins and ends at its roots: the plan is exact, nothing is sampled. For each pair of nodes and each pair of
+their legs that overlap in time one quadratic is solved; contacts that touch at a corner become one.
+
+It stays fast because node pairs are swept in order of their paths' bounding boxes (pairs that can never meet are not
+looked at) and all quadratics of one node are solved at once with numpy, which also bounds the memory.
+
+A contact holds for `from_s <= t < until_s`. Time is clipped to the run.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roamcast.errors import ConfigurationError
+from roamcast.world.mobility import Movements
+from roamcast.world.mobility.crossings import border_crossings
+from roamcast.world.scenario import Partition, Scenario
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Columns = tuple[Integers, Integers, Floats, Floats]
+
+RANGE_SLACK = 1e-9
+"""Relative: nodes of a lattice spaced exactly by the range are in range, whatever rounding says."""
+
+TOUCHING_S = 1e-9
+"""Contacts of a pair closer in time than this are one, and shorter ones are none: no frame is that short."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContactPlan:
+    """Contacts as parallel arrays, sorted by `(from_s, a, b)`; a pair's contacts neither overlap nor touch."""
+
+    nodes: int
+    duration_s: float
+    a: Integers  # the lower of the two nodes
+    b: Integers  # the higher
+    from_s: Floats
+    until_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @classmethod
+    def from_list(
+        cls, contacts: Iterable[tuple[int, int, float, float]], nodes: int, duration_s: float
+    ) -> "ContactPlan":
+        """From a recorded list of `(a, b, from_s, until_s)` in any order; what overlaps is merged."""
+        rows = list(contacts)
+        for row in rows:
+            _check(row, nodes)
+        first, second = (np.array([row[end] for row in rows], dtype=np.int64) for end in (0, 1))
+        from_s, until_s = (np.array([row[time] for row in rows], dtype=np.float64) for time in (2, 3))
+        a, b = np.minimum(first, second), np.maximum(first, second)
+        return _plan(nodes, duration_s, a, b, from_s, until_s)
+
+    def at(self, t_s: float) -> tuple[Integers, Integers]:
+        """The pairs that are in contact at `t_s`."""
+        held = (self.from_s <= t_s) & (t_s < self.until_s)
+        return self.a[held], self.b[held]
+
+    def partitioned(self, movements: Movements | None, partitions: tuple[Partition, ...]) -> "ContactPlan":
+        """Without the times when a partition stands between the two: one inside its rectangle, the other outside."""
+        plan = self
+        for partition in partitions:
+            if movements is None:
+                raise ConfigurationError(
+                    "faults.partitions: must be empty if mobility.model = 'contacts' (nodes have no positions)"
+                )
+            plan = _cut(plan, partition, movements)
+        return plan
+
+
+def contact_plan(movements: Movements, range_m: float, duration_s: float) -> ContactPlan:
+    """Every contact of nodes at most `range_m` apart in `[0, duration_s]`."""
+    legs = _Legs(movements, duration_s)
+    reach_m = range_m * (1 + RANGE_SLACK)
+    found = [_contacts_of(node, others, legs, reach_m) for node, others in _neighbour_candidates(legs, reach_m)]
+    a, b = (np.concatenate([np.empty(0, np.int64), *(contacts[end] for contacts in found)]) for end in (0, 1))
+    from_s, until_s = (np.concatenate([np.empty(0), *(contacts[time] for contacts in found)]) for time in (2, 3))
+    return _plan(movements.nodes, duration_s, a, b, from_s, until_s)
+
+
+def scenario_contacts(scenario: Scenario, movements: Movements | None) -> ContactPlan:
+    """The contacts of a scenario whose nodes move like this (None: it lists its contacts), its partitions applied."""
+    if movements is None:
+        plan = ContactPlan.from_list(scenario.mobility.contacts, scenario.nodes, scenario.duration_s)
+    else:
+        plan = contact_plan(movements, scenario.radio.range_m, scenario.duration_s)
+    return plan.partitioned(movements, scenario.faults.partitions)
+
+
+class _Legs:
+    """All legs of all nodes that start within the run, as parallel arrays in order of node and time."""
+
+    def __init__(self, movements: Movements, duration_s: float) -> None:
+        rows: list[tuple[float, float, float, float, float, float]] = []
+        first = [0]
+        for node in range(movements.nodes):
+            legs = movements.legs(node)
+            ends_s = [leg[0] for leg in legs[1:]] + [duration_s]
+            for leg, end_s in zip(legs, ends_s, strict=True):
+                if leg[0] < duration_s:
+                    rows.append((*leg, min(end_s, duration_s)))
+            first.append(len(rows))
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), 6)
+        self.start_s, self.x_m, self.y_m, self.vx_mps, self.vy_mps, self.end_s = np.ascontiguousarray(table.T)
+        self.first: Integers = np.array(first, dtype=np.int64)  # leg numbers of node n: first[n] to first[n + 1] - 1
+        self.node: Integers = np.repeat(np.arange(movements.nodes), np.diff(self.first))
+        self.west_m, self.east_m = self._extent(self.x_m, self.vx_mps)
+        self.south_m, self.north_m = self._extent(self.y_m, self.vy_mps)
+
+    def _extent(self, at_m: Floats, speed_mps: Floats) -> tuple[Floats, Floats]:
+        """Per node, the least and the greatest coordinate it ever has."""
+        arrived_m = at_m + speed_mps * (self.end_s - self.start_s)
+        least, greatest = np.minimum(at_m, arrived_m), np.maximum(at_m, arrived_m)
+        return np.minimum.reduceat(least, self.first[:-1]), np.maximum.reduceat(greatest, self.first[:-1])
+
+
+def _neighbour_candidates(legs: _Legs, reach_m: float) -> Iterator[tuple[int, Integers]]:
+    """Each node with the nodes whose bounding box comes within reach of its own; every such pair once."""
+    order = np.argsort(legs.west_m, kind="stable")
+    west_m, south_m, north_m = legs.west_m[order], legs.south_m[order], legs.north_m[order]
+    ends = np.searchsorted(west_m, legs.east_m[order] + reach_m, side="right")
+    for place, node in enumerate(order.tolist()):
+        ahead = slice(place + 1, int(ends[place]))
+        near = (south_m[ahead] <= north_m[place] + reach_m) & (north_m[ahead] >= south_m[place] - reach_m)
+        others = order[ahead][near]
+        if len(others):
+            yield node, others
+
+
+def _contacts_of(node: int, others: Integers, legs: _Legs, reach_m: float) -> Columns:
+    """The contacts of one node with `others`, leg by leg."""
+    theirs = _ranges(legs.first[others], legs.first[others + 1])
+    own_start_s = legs.start_s[legs.first[node] : legs.first[node + 1]]
+    first = np.searchsorted(own_start_s, legs.start_s[theirs], side="right") - 1
+    after = np.searchsorted(own_start_s, legs.end_s[theirs], side="left")
+    one = legs.first[node] + _ranges(first, after)
+    other = np.repeat(theirs, after - first)
+
+    begin_s = np.maximum(legs.start_s[one], legs.start_s[other])
+    end_s = np.minimum(legs.end_s[one], legs.end_s[other])
+    since_s, other_since_s = begin_s - legs.start_s[one], begin_s - legs.start_s[other]
+    x_m = legs.x_m[one] + legs.vx_mps[one] * since_s - legs.x_m[other] - legs.vx_mps[other] * other_since_s
+    y_m = legs.y_m[one] + legs.vy_mps[one] * since_s - legs.y_m[other] - legs.vy_mps[other] * other_since_s
+    vx_mps, vy_mps = legs.vx_mps[one] - legs.vx_mps[other], legs.vy_mps[one] - legs.vy_mps[other]
+    enter_s, leave_s = _within(x_m, y_m, vx_mps, vy_mps, reach_m)
+    from_s, until_s = np.maximum(begin_s + enter_s, begin_s), np.minimum(begin_s + leave_s, end_s)
+
+    met = until_s > from_s
+    peers = legs.node[other[met]]
+    return np.minimum(peers, node), np.maximum(peers, node), from_s[met], until_s[met]
+
+
+def _within(x_m: Floats, y_m: Floats, vx_mps: Floats, vy_mps: Floats, reach_m: float) -> tuple[Floats, Floats]:
+    """When a point that moves on a line is within reach of the origin, from now on; enter = leave if it never is.
+
+    |p + v·t|² = reach² is a·t² + 2·b·t + c = 0. The root of larger magnitude is computed first and gives the other as
+    c / (a·root), so that neither suffers from cancellation.
+    """
+    a = vx_mps * vx_mps + vy_mps * vy_mps
+    b = x_m * vx_mps + y_m * vy_mps
+    c = x_m * x_m + y_m * y_m - reach_m * reach_m
+    discriminant = b * b - a * c
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        larger = -(b + np.copysign(np.sqrt(np.maximum(discriminant, 0.0)), b))
+        roots = larger / a, c / larger
+        enter_s, leave_s = np.fmin(*roots), np.fmax(*roots)
+    resting = a == 0
+    enter_s[resting] = -np.inf
+    leave_s[resting] = np.where(c[resting] <= 0, np.inf, -np.inf)
+    missed = (discriminant <= 0) & ~resting
+    enter_s[missed] = leave_s[missed] = 0.0
+    return enter_s, leave_s
+
+
+def _ranges(starts: Integers, stops: Integers) -> Integers:
+    """The concatenation of `arange(start, stop)` for each pair."""
+    counts = stops - starts
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    numbers: Integers = np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    return numbers
+
+
+def _plan(nodes: int, duration_s: float, a: Integers, b: Integers, from_s: Floats, until_s: Floats) -> ContactPlan:
+    """Clips to the run, merges what touches, drops what is too short to matter, sorts."""
+    from_s, until_s = np.maximum(from_s, 0.0), np.minimum(until_s, duration_s)
+    kept = until_s > from_s
+    a, b, from_s, until_s = _merged(a[kept], b[kept], from_s[kept], until_s[kept])
+    order = np.lexsort((b, a, from_s))
+    order = order[(until_s - from_s)[order] > TOUCHING_S]
+    return ContactPlan(nodes, duration_s, a[order], b[order], from_s[order], until_s[order])
+
+
+def _merged(a: Integers, b: Integers, from_s: Floats, until_s: Floats) -> Columns:
+    """Joins contacts of a pair that overlap or touch."""
+    order = np.lexsort((from_s, b, a))
+    a, b, from_s, until_s = a[order], b[order], from_s[order], until_s[order]
+    while len(a):
+        # A contact that spans several later ones absorbs one per round, so repeat until all stand apart.
+        joins = (a[1:] == a[:-1]) & (b[1:] == b[:-1]) & (from_s[1:] <= until_s[:-1] + TOUCHING_S)
+        if not joins.any():
+            break
+        heads = np.flatnonzero(np.concatenate(([True], ~joins)))
+        a, b, from_s, until_s = a[heads], b[heads], from_s[heads], np.maximum.reduceat(until_s, heads)
+    return a, b, from_s, until_s
+
+
+def _check(contact: tuple[int, int, float, float], nodes: int) -> None:
+    first, second, from_s, until_s = contact
+    if not (0 <= first < nodes and 0 <= second < nodes and first != second):
+        raise ConfigurationError(f"contact {contact}: must join two different nodes between 0 and {nodes - 1}")
+    if not (from_s < until_s and isfinite(from_s) and isfinite(until_s)):
+        raise ConfigurationError(f"contact {contact}: must end after it begins")
+
+
+def _cut(plan: ContactPlan, partition: Partition, movements: Movements) -> ContactPlan:
+    """The plan without the times when exactly one of the two is inside. A node's crossings of the border are the times
+    at which "it is inside" changes; those of both nodes together are the times at which "exactly one is" changes."""
+    crossings = [border_crossings(movements.legs(node), partition) for node in range(plan.nodes)]
+    crosses = np.array([bool(times) for times in crossings], dtype=np.bool_)
+    meanwhile = (plan.from_s < partition.until_s) & (plan.until_s > partition.from_s)
+    concerned = (crosses[plan.a] | crosses[plan.b]) & meanwhile
+    rows: list[tuple[int, int, float, float]] = []
+    for index in np.flatnonzero(concerned).tolist():
+        a, b, from_s, until_s = int(plan.a[index]), int(plan.b[index]), plan.from_s[index], plan.until_s[index]
+        for apart_from_s, apart_until_s in _pairs(sorted(crossings[a] + crossings[b])):
+            rows.append((a, b, from_s, min(apart_from_s, until_s)))
+            from_s = max(from_s, apart_until_s)
+        rows.append((a, b, from_s, until_s))
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 4).T
+    whole = ~concerned
+    return _plan(
+        plan.nodes,
+        plan.duration_s,
+        np.concatenate((plan.a[whole], table[0].astype(np.int64))),
+        np.concatenate((plan.b[whole], table[1].astype(np.int64))),
+        np.concatenate((plan.from_s[whole], table[2])),
+        np.concatenate((plan.until_s[whole], table[3])),
+    )
+
+
+def _pairs(times_s: list[float]) -> Iterator[tuple[float, float]]:
+    return zip(times_s[::2], times_s[1::2], strict=True)

@@ -1,0 +1,38 @@
+"""Where nodes are, at every instant: a scenario and a seed become `Movements`.
+
+Every model, however it draws, ends as corners per node with straight legs at constant speed between them. That is what
+makes the contact plan exact (`world/contacts.py`) and a position cheap to ask for in the radio's hot path. One module
+per model, each a function from its settings to corners; `movements` chooses among them.
+
+A node's path depends on the seed and its own number only: adding nodes or lengthening a run leaves the others' paths
+as they were.
+"""
+
+from roamcast.errors import ConfigurationError
+from roamcast.world.mobility import group, lattice, static, waypoint
+from roamcast.world.mobility.movements import Corner, Movements
+from roamcast.world.scenario import Scenario
+
+__all__ = ["Corner", "Movements", "movements"]
+
+
+def movements(scenario: Scenario, seed: int) -> Movements | None:
+    """How the nodes of `scenario` move under `seed`; None if it knows only contacts, no places."""
+    mobility = scenario.mobility
+    match mobility.model:
+        case "static":
+            return Movements(static.paths(scenario, seed))
+        case "grid":
+            return Movements(lattice.grid(scenario))
+        case "beehive":
+            return Movements(lattice.beehive(scenario))
+        case "waypoint":
+            return Movements(waypoint.paths(scenario, seed))
+        case "group":
+            return Movements(group.paths(scenario, seed))
+        case "movements":
+            if not mobility.paths:
+                raise ConfigurationError("mobility.paths = (): model 'movements' needs the corners of every node")
+            return Movements(mobility.paths)
+        case "contacts":
+            return None
