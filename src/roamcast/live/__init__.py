@@ -1,0 +1,1 @@
+"""A node on real machines: the UDP host and the wire codec."""

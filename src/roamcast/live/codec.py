@@ -1,0 +1,129 @@
+"""What a datagram looks like. Pure: bytes in, a datagram or the reason to drop it out; nothing here ever raises.
+
+A datagram is a fixed header and, unless it is an acknowledgement, one message of the network's protocol:
+
+| bytes | field | |
+|---|---|---|
+| 1 | magic | `MAGIC`: not a stray datagram of another application |
+| 1 | version | `VERSION`: of this layout and of the messages |
+| 4 | network | hash of the network's and the protocol's name: strangers on the same port stay strangers |
+| 1 | kind | broadcast, unicast or acknowledgement |
+| 4 | sender | its address |
+| 4 | receiver | its address; `EVERYBODY` on a broadcast |
+| 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; 0 on a broadcast |
+| rest | body | MessagePack, decoded into the protocol's union of message types |
+
+Integers are big-endian. Decoding against the union is the type check of everything that comes from outside: a protocol
+never sees a message of a wrong shape. Fields that the type does not know are ignored, so a later minor version may add
+some at the end.
+"""
+
+from enum import Enum, IntEnum
+from hashlib import blake2b
+from struct import Struct
+from typing import Any
+
+import msgspec
+
+from roamcast.errors import PeerError
+from roamcast.protocols.api import Message
+
+MAGIC = 0xCA
+VERSION = 1
+DATAGRAM_BYTES_MAX = 1452  # what fits an Ethernet frame with the headers of IPv6 and UDP: never fragmented
+ADDRESS_MAX = 2**31 - 1  # an event's id holds the publisher's address in its upper half and must stay below 2^63
+EVERYBODY = 2**32 - 1
+
+_HEADER = Struct(">BBIBIIQ")
+HEADER_BYTES = _HEADER.size
+
+
+class Frame(IntEnum):
+    """What the link layer does with a datagram."""
+
+    BROADCAST = 0
+    UNICAST = 1
+    ACKNOWLEDGEMENT = 2
+
+
+class Drop(Enum):
+    """Why a datagram was not handed to the protocol."""
+
+    OVERSIZED = "oversized"  # longer than any node sends
+    TRUNCATED = "truncated"  # shorter than a header
+    FOREIGN_MAGIC = "foreign magic"  # not of this application
+    FOREIGN_VERSION = "foreign version"
+    FOREIGN_NETWORK = "foreign network"  # another network, or another protocol
+    MALFORMED_HEADER = "malformed header"
+    MALFORMED_BODY = "malformed body"  # not a message of the protocol
+    REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
+    DUPLICATE = "duplicate"  # a unicast whose acknowledgement got lost
+
+
+class Datagram(msgspec.Struct, frozen=True):
+    kind: Frame
+    sender: int
+    receiver: int = EVERYBODY
+    sequence: int = 0
+    message: Message | None = None  # None on an acknowledgement
+
+
+class Codec:
+    """Encodes and decodes the datagrams of one network that runs one protocol."""
+
+    def __init__(self, network: str, protocol: str, messages: Any) -> None:
+        digest = blake2b(f"{network}\x1f{protocol}".encode(), digest_size=4).digest()
+        self._network = int.from_bytes(digest, "big")
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(messages)
+
+    def encode(self, datagram: Datagram) -> bytes:
+        """The bytes, which may be more than `DATAGRAM_BYTES_MAX`: then no node would take them."""
+        header = _HEADER.pack(
+            MAGIC,
+            VERSION,
+            self._network,
+            datagram.kind,
+            datagram.sender,
+            datagram.receiver,
+            datagram.sequence,
+        )
+        return header if datagram.message is None else header + self._encoder.encode(datagram.message)
+
+    def decode(self, data: bytes) -> Datagram | Drop:
+        if len(data) > DATAGRAM_BYTES_MAX:
+            return Drop.OVERSIZED
+        if not data:
+            return Drop.TRUNCATED
+        if data[0] != MAGIC:
+            return Drop.FOREIGN_MAGIC
+        if len(data) > 1 and data[1] != VERSION:
+            return Drop.FOREIGN_VERSION  # before the length: another version may have another header
+        if len(data) < HEADER_BYTES:
+            return Drop.TRUNCATED
+        _, _, network, kind, sender, receiver, sequence = _HEADER.unpack_from(data)
+        if network != self._network:
+            return Drop.FOREIGN_NETWORK
+        if not _is_consistent(kind, sender, receiver, sequence):
+            return Drop.MALFORMED_HEADER
+        if kind == Frame.ACKNOWLEDGEMENT:
+            is_bare = len(data) == HEADER_BYTES
+            return Datagram(Frame.ACKNOWLEDGEMENT, sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
+        message = self._message(data[HEADER_BYTES:])
+        return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
+
+    def _message(self, body: bytes) -> Message | None:
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, PeerError):
+            # bytes that are no MessagePack or not of the union; text that is no UTF-8; nesting bombs in ignored
+            # fields; values that a struct's own check refuses
+            return None
+
+
+def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:
+    if sender > ADDRESS_MAX:
+        return False
+    if kind == Frame.BROADCAST:
+        return receiver == EVERYBODY and sequence == 0
+    return kind in (Frame.UNICAST, Frame.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX
