@@ -2,9 +2,11 @@
 
 A language is one frozen struct that offers `matches(event)`, `covers(other)`, `overlaps(other)`, `union(other)`,
 `is_empty`, `extra_share(other, pool)` and a text form (`str(interest)`, `parse`). Protocols use only these, so that
-every protocol runs every language. `a.extra_share(b, pool)` is the share of all events that `a` attracts and `b` does
-not, if events are spread evenly over `pool` different contents; with `None` for `b`, the share that `a` attracts. A network speaks one language; comparing interests of two languages answers "no", uniting them is
-a `PeerError`, because only a peer can bring a foreign language in.
+every protocol runs every language. A network speaks one language; comparing interests of two languages answers "no",
+uniting them is a `PeerError`, because only a peer can bring a foreign language in.
+
+`a.extra_share(b, pool)` is the share of all events that `a` attracts and `b` does not, if events are spread evenly over
+`pool` different contents; with `None` for `b` it is the share that `a` attracts.
 
 Adding a language: write its struct with a tag of its own and add it to `Interest` and `LANGUAGES` below.
 """
