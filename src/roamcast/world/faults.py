@@ -11,13 +11,13 @@ from typing import Literal, NamedTuple
 from roamcast.seeds import derive
 from roamcast.world.scenario import Scenario
 
-What = Literal["absent", "join", "crash", "return", "leave"]
+What = Literal["crash", "return", "join", "leave"]
 
 
 class Fault(NamedTuple):
     t_s: float
     node: int
-    what: What  # "absent" stands at 0 s for nodes that join later; every other node is up from the start
+    what: What  # a node that joins is absent until then; every other node is up from the start
 
 
 def fault_plan(scenario: Scenario, seed: int) -> list[Fault]:
@@ -46,6 +46,4 @@ def fault_plan(scenario: Scenario, seed: int) -> list[Fault]:
 def _course(what: What, node: int, t_s: float, return_after_s: float) -> list[Fault]:
     if what == "return":
         return [Fault(t_s, node, "crash"), Fault(t_s + return_after_s, node, "return")]
-    if what == "join":
-        return [Fault(0.0, node, "absent"), Fault(t_s, node, "join")]
     return [Fault(t_s, node, what)]
