@@ -45,7 +45,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.label = cls.__name__
+        if "label" not in cls.__dict__:  # an envelope answers with the label of what it carries
+            cls.label = cls.__name__
 
 
 class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
