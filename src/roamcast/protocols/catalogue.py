@@ -1,5 +1,6 @@
-"""Every protocol by the name that users type."""
+"""Every protocol by the name that users type; one that is not ours is named `package.module:Class`."""
 
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -12,9 +13,19 @@ PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in 
 
 
 def protocol_class(name: str) -> type[Protocol]:
-    if name not in PROTOCOLS:
-        raise ConfigurationError(f"protocol: {name!r} is unknown; allowed: {', '.join(PROTOCOLS)}")
-    return PROTOCOLS[name]
+    if name in PROTOCOLS:
+        return PROTOCOLS[name]
+    module, separator, attribute = name.partition(":")
+    if not separator:
+        allowed = f"{', '.join(PROTOCOLS)}, or package.module:Class"
+        raise ConfigurationError(f"protocol: {name!r} is unknown; allowed: {allowed}")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"protocol: {name!r} cannot be imported: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Protocol)):
+        raise ConfigurationError(f"protocol: {name!r} is not a subclass of roamcast.protocols.api.Protocol")
+    return found
 
 
 def protocol_parameters(name: str, settings: dict[str, Any]) -> Parameters:

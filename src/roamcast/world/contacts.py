@@ -65,6 +65,20 @@ class ContactPlan:
         held = (self.from_s <= t_s) & (t_s < self.until_s)
         return self.a[held], self.b[held]
 
+    def components(self, t_s: float) -> Integers:
+        """Per node, the lowest node that it can reach over any number of contacts that hold at `t_s`."""
+        lowest = list(range(self.nodes))
+
+        def root(node: int) -> int:
+            while lowest[node] != node:
+                lowest[node] = node = lowest[lowest[node]]  # halves the way for those who follow
+            return node
+
+        for a, b in zip(*(ends.tolist() for ends in self.at(t_s)), strict=True):
+            low, high = sorted((root(a), root(b)))
+            lowest[high] = low
+        return np.array([root(node) for node in range(self.nodes)], dtype=np.int64)
+
     def partitioned(self, movements: Movements | None, partitions: tuple[Partition, ...]) -> "ContactPlan":
         """Without the times when a partition stands between the two: one inside its rectangle, the other outside."""
         plan = self

@@ -4,10 +4,12 @@ It is plain data, read from TOML or the command line, and complete in itself: fi
 movements, contacts) are read when the scenario is loaded and travel inside it, so a run can be repeated anywhere.
 """
 
+from hashlib import blake2b
 from typing import Literal
 
 import msgspec
 
+from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
 
 
@@ -102,6 +104,8 @@ class Workload(Settings, frozen=True):
             require(count is None or count >= 0, field, count, "at least 0")
         for field in ("subscriptions_per_node", "pool", "topic_depth", "topic_fanout"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        require(self.topic_depth <= LEVELS_MAX, "topic_depth", self.topic_depth, f"at most {LEVELS_MAX}")
+        require(self.topic_fanout <= 1000, "topic_fanout", self.topic_fanout, "at most 1000")
         require(0 < self.burst_share, "burst_share", self.burst_share, "above 0")
         require(0 < self.burst_period_s, "burst_period_s", self.burst_period_s, "above 0")
         require(0 <= self.rate_per_s, "rate_per_s", self.rate_per_s, "at least 0")
@@ -176,3 +180,12 @@ class Run(Settings, frozen=True):
     protocol: str = "flooding"
     parameters: dict[str, str | int | float | bool] = {}
     seed: int = 1
+
+
+TRACE_VERSION = 1
+"""Raised whenever the same run would leave another trace than before."""
+
+
+def run_id(run: Run) -> str:
+    """A name that belongs to everything that decides the run's trace, and to nothing else."""
+    return blake2b(msgspec.json.encode((TRACE_VERSION, run), order="deterministic"), digest_size=8).hexdigest()

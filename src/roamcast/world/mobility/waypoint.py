@@ -2,7 +2,7 @@
 
 A node goes straight to a uniform point of its region at a uniform speed, rests for a uniform pause, and repeats. Seen
 at a random instant, such a node is more often near the middle, and on a slow trip, than its draws suggest: slow and
-long trips last longer. A run that starts all nodes at uniform points with uniform speeds therefore drifts for hundreds of
+long trips last longer. A run that starts all nodes at uniform points with uniform speeds drifts for hundreds of
 seconds (Yoon, Liu and Noble, INFOCOM 2003). Here the state at time 0 is drawn from the law of that random instant
 (perfect simulation, Le Boudec and Vojnović, INFOCOM 2005), so there is no warm-up to wait for:
 

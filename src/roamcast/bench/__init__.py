@@ -1,0 +1,1 @@
+"""What `make bench` measures: how fast, and how true to other simulators."""

@@ -1,0 +1,63 @@
+"""The ideal radio: a frame reaches all contacts after a fixed delay, nothing collides, nothing waits.
+
+This is what the GeoRendezvous and Opportunistic Overlays papers assume. A unicast fails only if the neighbour is not in
+range when the frame is sent (or if random loss strikes it `TRIES` times in a row).
+"""
+
+from roamcast.protocols.api import NOBODY, Message
+from roamcast.seeds import Random
+from roamcast.world.radio.medium import Frame, Medium
+from roamcast.world.scheduler import Scheduler
+from roamcast.world.topology import Topology
+
+TRIES = 7  # of a unicast under random loss, as 802.11's retry limit
+
+
+class IdealMedium(Medium):
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        topology: Topology,
+        random: Random,
+        loss: float,
+        delay_s: float,
+        rate_bps: float,
+        overhead_bytes: int,
+    ) -> None:
+        super().__init__(scheduler, topology, random, loss)
+        self._delay_s = delay_s
+        self._rate_bps = rate_bps  # for the airtime figures only
+        self._overhead_bytes = overhead_bytes
+
+    def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
+        frame = Frame(sender, receiver, message, message.label, size + self._overhead_bytes)
+        frame.airtime_s = frame.bytes * 8 / self._rate_bps
+        frame.start = self.scheduler.now
+        frame.end = frame.start + self._delay_s
+        frame.hearers = self.topology.hear[sender]
+        self._count(frame)
+        self.scheduler.at(frame.end, self._arrive if receiver == NOBODY else self._arrive_at_one, frame)
+
+    def silence(self, node: int) -> None:
+        """Nothing is ever queued."""
+
+    def _arrive(self, frame: Frame) -> None:
+        assert frame.message is not None
+        on_receive = self.on_receive
+        for node in frame.hearers:
+            if self.loss and self.random.random() < self.loss:
+                self._fail("loss")
+            else:
+                self.receptions += 1
+                on_receive[node](frame.sender, frame.message)
+
+    def _arrive_at_one(self, frame: Frame) -> None:
+        assert frame.message is not None
+        if frame.receiver not in frame.hearers:
+            self._fail("out-of-range")
+        elif self.loss and all(self.random.random() < self.loss for _ in range(TRIES)):
+            self._fail("retries")
+        else:
+            self.on_receive[frame.receiver](frame.sender, frame.message)
+            return
+        self.on_failure[frame.sender](frame.receiver, frame.message)

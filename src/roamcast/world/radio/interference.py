@@ -1,0 +1,81 @@
+"""Whether a frame survives what overlapped it at a receiver.
+
+The receiver has locked on the first frame; later ones are noise to it. Three rules:
+
+- `bit-errors` (ns-3 with a range propagation model): all signals arrive equally strong. One that starts while the
+  preamble is being detected ruins it; later ones flip bits, at the bit error rate of the modulation for a signal-to-noise
+  ratio of one over the number of interferers (22 MHz of bandwidth, as in 802.11b).
+- `threshold` (ns-2): the first frame survives if it is at least 10 dB stronger than each later one, by two-ray ground
+  propagation. Without positions (contact lists) all count as equally strong.
+- `none`: any overlap destroys.
+"""
+
+from math import exp, pi, sqrt
+
+from roamcast.protocols.api import Point
+from roamcast.seeds import Random
+from roamcast.world.mobility import Movements
+from roamcast.world.radio.dcf_settings import DETECT_S, HEADER_S, PREAMBLE_S, DcfSettings
+from roamcast.world.radio.medium import Frame
+
+BANDWIDTH_HZ = 22e6
+CAPTURE_RATIO = 10.0
+CROSSOVER_M = 86.14  # up to here free space, beyond it two rays: 914 MHz, antennas at 1.5 m
+
+
+class Interference:
+    def __init__(self, settings: DcfSettings, movements: Movements | None, random: Random) -> None:
+        self._capture = settings.capture
+        self._movements = movements
+        self._random = random
+
+    def survives(self, frame: Frame, receiver: int, others: list[Frame]) -> bool:
+        if self._capture == "bit-errors":
+            chance = survival(frame, others)
+            return chance > 0 and self._random.random() < chance
+        if self._capture == "threshold" and self._movements is not None:
+            at = self._movements.position(receiver, frame.start)
+            power = received_power(self._movements.position(frame.sender, frame.start), at)
+            for other in others:
+                if power < CAPTURE_RATIO * received_power(self._movements.position(other.sender, frame.start), at):
+                    return False
+            return True
+        return False
+
+
+def survival(frame: Frame, others: list[Frame]) -> float:
+    """The probability that no bit of `frame` is wrong, all signals being equally strong."""
+    for other in others:
+        if other.start - frame.start < DETECT_S:
+            return 0.0
+    payload = frame.start + PREAMBLE_S
+    chance = 1.0
+    edges = sorted({frame.end, payload, *(other.start for other in others), *(other.end for other in others)})
+    begin = payload - HEADER_S
+    for edge in edges:
+        edge = min(edge, frame.end)
+        if edge <= begin:
+            continue
+        interferers = sum(1 for other in others if other.start < edge and other.end > begin)
+        if interferers:
+            rate_bps = 1e6 if begin < payload else frame.rate_bps
+            chance *= (1 - bit_error_rate(rate_bps, interferers)) ** ((edge - begin) * rate_bps)
+        begin = edge
+    return chance
+
+
+def bit_error_rate(rate_bps: float, interferers: int) -> float:
+    """DBPSK up to 1 Mbit/s, DQPSK above."""
+    energy = BANDWIDTH_HZ / rate_bps / interferers
+    if rate_bps <= 1e6:
+        return min(0.5, 0.5 * exp(-energy))
+    scale = (sqrt(2) + 1) / sqrt(8 * pi * sqrt(2))
+    return min(0.5, scale / sqrt(energy) * exp(-(2 - sqrt(2)) * energy))
+
+
+def received_power(source: Point, at: Point) -> float:
+    """Received power up to a constant: 1/d² to the crossover, 1/d⁴ beyond, continuous."""
+    square = max((source[0] - at[0]) ** 2 + (source[1] - at[1]) ** 2, 1e-6)
+    if square < CROSSOVER_M**2:
+        return 1 / (square * CROSSOVER_M**2)
+    return 1 / (square * square)

@@ -1,0 +1,111 @@
+"""What every radio model offers to the simulator, and what it counts."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from roamcast.protocols.api import NOBODY, Message
+from roamcast.seeds import Random
+from roamcast.world.scheduler import Scheduler
+from roamcast.world.topology import Topology
+
+LINK_CATEGORY = "link"
+"""Category of the radio's own frames (ACK, RTS, CTS) in the trace."""
+
+
+class Frame:
+    """One frame: a protocol's message, or a short one of the link's own."""
+
+    __slots__ = (
+        "airtime_s", "bytes", "end", "hearers", "label", "message", "nav_s", "overlaps", "rate_bps", "receiver",
+        "sender", "start", "tries_long", "tries_short",
+    )  # fmt: skip
+
+    def __init__(self, sender: int, receiver: int, message: Message | None, label: str, size: int) -> None:
+        self.sender = sender
+        self.receiver = receiver  # NOBODY: broadcast
+        self.message = message  # None: one of the link's own
+        self.label = label
+        self.bytes = size  # on the air, after the preamble
+        self.airtime_s = 0.0
+        self.rate_bps = 0.0
+        self.nav_s = 0.0  # how long after its end bystanders must keep silent
+        self.start = 0.0
+        self.end = 0.0
+        self.hearers: list[int] = []
+        self.overlaps: dict[int, list[Frame]] | None = None  # receiver -> frames that disturbed this one there
+        self.tries_short = 0
+        self.tries_long = 0
+
+
+class Tally:
+    """Frames of one label: how many, how many bytes, how much airtime."""
+
+    __slots__ = ("airtime_s", "bytes", "category", "count")
+
+    def __init__(self, category: str) -> None:
+        self.category = category
+        self.count = 0
+        self.bytes = 0
+        self.airtime_s = 0.0
+
+
+class Medium(ABC):
+    """The shared air. Receptions and failures reach the protocols through `on_receive` and `on_failure`."""
+
+    def __init__(self, scheduler: Scheduler, topology: Topology, random: Random, loss: float) -> None:
+        self.scheduler = scheduler
+        self.topology = topology
+        self.random = random
+        self.loss = loss
+        nodes = topology.nodes
+        self.on_receive: list[Callable[[int, Message], None]] = [_ignore] * nodes  # (sender, message)
+        self.on_failure: list[Callable[[int, Message], None]] = [_ignore] * nodes  # (neighbour, message)
+        self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
+        self.tallies: dict[str, Tally] = {}  # since the last flush
+        self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
+        self.receptions = 0  # broadcasts handed up
+        self.receptions_possible = 0  # sum over broadcasts of the sender's degree
+        self.lost: dict[str, int] = {}  # receptions that failed, and frames given up, by reason
+
+    @abstractmethod
+    def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
+        """Takes a frame for the air; `receiver` is `NOBODY` for a broadcast."""
+
+    @abstractmethod
+    def silence(self, node: int) -> None:
+        """The node went down: forget what it had queued."""
+
+    def disconnect(self, node: int) -> None:
+        """The node's protocol hears nothing any more."""
+        self.on_receive[node] = _ignore
+        self.on_failure[node] = _ignore
+
+    def _fail(self, reason: str) -> None:
+        self.lost[reason] = self.lost.get(reason, 0) + 1
+
+    def _count(self, frame: Frame) -> None:
+        label = frame.label
+        tally = self.tallies.get(label)
+        if tally is None:
+            tally = self.tallies[label] = Tally(_category(frame))
+        tally.count += 1
+        tally.bytes += frame.bytes
+        tally.airtime_s += frame.airtime_s
+        load = self.loads[frame.sender].get(label)
+        if load is None:
+            load = self.loads[frame.sender][label] = Tally(tally.category)
+        load.count += 1
+        load.bytes += frame.bytes
+        load.airtime_s += frame.airtime_s
+        if frame.receiver == NOBODY:
+            self.receptions_possible += len(frame.hearers)
+        if self.on_start is not None:
+            self.on_start(frame)
+
+
+def _category(frame: Frame) -> str:
+    return LINK_CATEGORY if frame.message is None else frame.message.category
+
+
+def _ignore(peer: int, message: Message) -> None:
+    """Nobody is at home."""

@@ -1,0 +1,367 @@
+"""The simulator: a scenario, a protocol and a seed become a trace.
+
+Movement, contacts, workload and faults are laid out before the run, from the seed alone, so every protocol meets the
+same network and the same events. Then one event queue runs it: radio, timers, contacts, faults, applications. The trace
+is the only result; every measure is computed from it (`trace/summary.py`, `analysis/`).
+
+An application is the node's own: it keeps its subscriptions over a crash and makes them again when the node returns.
+"""
+
+import gc
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from roamcast.errors import CallerError
+from roamcast.events import Event, event_id
+from roamcast.interests import Interest
+from roamcast.protocols.api import Oracle, Protocol, Site
+from roamcast.protocols.catalogue import build_protocol, protocol_parameters
+from roamcast.protocols.subscriptions import Subscriptions
+from roamcast.seeds import derive
+from roamcast.trace.recorder import Recorder
+from roamcast.trace.schema import Kind, Record
+from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.faults import Fault, fault_plan
+from roamcast.world.host import SimulatedHost
+from roamcast.world.mobility import Movements, movements
+from roamcast.world.radio.dcf import DcfMedium
+from roamcast.world.radio.dcf_settings import dcf_settings
+from roamcast.world.radio.ideal import IdealMedium
+from roamcast.world.radio.interference import Interference
+from roamcast.world.radio.medium import Frame, Medium
+from roamcast.world.scenario import Run, run_id
+from roamcast.world.scheduler import Scheduler
+from roamcast.world.topology import Topology
+from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
+
+GOODBYE_S = 0.5  # a leaving node's radio stays on for this long, so that its last words get out
+
+
+class Result(NamedTuple):
+    run: Run
+    recorder: Recorder
+    medium: Medium  # what the radio counted
+    wall_s: float
+    events: int  # callbacks of the event queue
+
+
+def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> Result:
+    """Runs it to the end. `actions` replaces the workload of the scenario."""
+    began = perf_counter()
+    simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
+    # The simulation makes no cycles worth collecting, and the collector would walk the whole network again and again.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        simulation.run_until(run.scenario.duration_s)
+        simulation.finish()
+    finally:
+        if collecting:
+            gc.enable()
+    wall_s = perf_counter() - began
+    return Result(run, simulation.recorder, simulation.medium, wall_s, simulation.scheduler.events)
+
+
+class Simulation(Oracle):
+    """A network in motion. `run_until` may be called step by step, as invariant checkers do."""
+
+    def __init__(self, run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> None:
+        scenario = run.scenario
+        self.run = run
+        self.parameters = protocol_parameters(run.protocol, dict(run.parameters))
+        self.recorder = Recorder(run_id(run))
+        self.scheduler = Scheduler()
+        self.movements: Movements | None = movements(scenario, run.seed)
+        self.topology = Topology(scenario.nodes)
+        self.medium = self._medium(raw_frames)
+        self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m)
+        self.protocols: list[Protocol | None] = [None] * scenario.nodes
+        self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
+        self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
+        self._advertised: list[list[Interest]] = [[] for _ in range(scenario.nodes)]
+        self._published = [0] * scenario.nodes
+        self._lives = [0] * scenario.nodes
+        self._payloads: dict[int, bytes] = {}
+        faults = fault_plan(scenario, run.seed)
+        self._start_contacts()
+        absent = {fault.node for fault in faults if fault.what == "join"}
+        for node in range(scenario.nodes):
+            if node in absent:
+                self.topology.set_up(node, False)
+            else:
+                self._start_node(node)
+        for fault in faults:
+            self.scheduler.at(fault.t_s, self._strike, fault)
+        for action in agenda(scenario, run.seed) if actions is None else actions:
+            self.scheduler.at(action.t_s, self._act, action)
+        self.scheduler.at(1.0, self._flush_frames, None)
+
+    def run_until(self, t: float) -> None:
+        self.scheduler.run(t)
+
+    def finish(self) -> None:
+        """Writes what is summed over the run."""
+        self._write_frames(self.scheduler.now)
+        now = self.scheduler.now
+        for node, load in enumerate(self.medium.loads):
+            for label, tally in load.items():
+                self.recorder.add(
+                    Record(
+                        now,
+                        "load",
+                        node,
+                        value=tally.airtime_s,
+                        bytes=tally.bytes,
+                        count=tally.count,
+                        category=tally.category,
+                        detail=label,
+                    )
+                )
+        for reason, count in sorted(self.medium.lost.items()):
+            self.recorder.add(Record(now, "lost", count=count, detail=reason))
+        self.recorder.add(Record(now, "end", count=self.run.scenario.nodes))
+
+    # -- the oracle's view ---------------------------------------------------------------------------------------
+
+    def next_hop(self, source: int, destination: int) -> int:
+        return self.topology.next_hop(source, destination)
+
+    def hops(self, source: int, destination: int) -> int:
+        return self.topology.distances(source)[destination]
+
+    def subscribers(self, event: Event) -> list[int]:
+        publisher = event.publisher
+        return [
+            node
+            for node, wanted in enumerate(self._wanted)
+            if node != publisher and self.protocols[node] is not None and wanted.match(event)
+        ]
+
+    # -- radio and contacts --------------------------------------------------------------------------------------
+
+    def _medium(self, raw_frames: bool) -> Medium:
+        radio = self.run.scenario.radio
+        settings = dcf_settings(radio)
+        random = derive(self.run.seed, "radio")
+        medium: Medium
+        if radio.model == "ideal":
+            medium = IdealMedium(
+                self.scheduler,
+                self.topology,
+                random,
+                radio.loss,
+                radio.ideal_delay_s,
+                settings.data_rate_bps,
+                settings.overhead_bytes,
+            )
+        else:
+            interference = Interference(settings, self.movements, random)
+            medium = DcfMedium(self.scheduler, self.topology, random, radio.loss, settings, interference)
+        if raw_frames:
+            medium.on_start = self._record_frame
+        self._raw_frames = raw_frames
+        return medium
+
+    def _start_contacts(self) -> None:
+        """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
+        scenario = self.run.scenario
+        heard = scenario_contacts(scenario, self.movements)
+        sense_range_m = dcf_settings(scenario.radio).carrier_sense_range_m
+        sensed: ContactPlan | None = None
+        if scenario.radio.model == "dcf" and self.movements is not None and sense_range_m > scenario.radio.range_m:
+            sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
+            sensed = sensed.partitioned(self.movements, scenario.faults.partitions)
+        self._changes = _changes(heard, 0)
+        if sensed is not None:
+            self._changes = sorted(self._changes + _changes(sensed, 1))
+        self._changes.reverse()  # the next change is the last of the list
+        starts: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+        while self._changes and self._changes[-1][0] <= 0 and self._changes[-1][1]:
+            _, _, which, a, b = self._changes.pop()
+            starts[which].append((a, b))
+            if not which:
+                self.recorder.add(Record(0.0, "contact", a, b, value=1.0))
+        self.topology.load(*starts)
+        if self._changes:
+            self.scheduler.at(self._changes[-1][0], self._change_contacts, None)
+
+    def _change_contacts(self, _: None) -> None:
+        now = self.scheduler.now
+        changes = self._changes
+        while changes and changes[-1][0] <= now:
+            _, begins, which, a, b = changes.pop()
+            if which:
+                self.topology.set_sensed(a, b, bool(begins))
+            else:
+                self.topology.set_contact(a, b, bool(begins))
+                self.recorder.add(Record(now, "contact", a, b, value=float(begins)))
+        if changes:
+            self.scheduler.at(changes[-1][0], self._change_contacts, None)
+
+    def _record_frame(self, frame: Frame) -> None:
+        category = "link" if frame.message is None else frame.message.category
+        receiver = None if frame.receiver < 0 else frame.receiver
+        self.recorder.add(
+            Record(
+                frame.start,
+                "frame",
+                frame.sender,
+                receiver,
+                value=frame.airtime_s,
+                bytes=frame.bytes,
+                count=1,
+                category=category,
+                detail=frame.label,
+            )
+        )
+
+    def _flush_frames(self, _: None) -> None:
+        self._write_frames(self.scheduler.now)
+        self.scheduler.at(self.scheduler.now + 1.0, self._flush_frames, None)
+
+    def _write_frames(self, now: float) -> None:
+        second = float(max(0, int(np.ceil(now)) - 1))
+        if not self._raw_frames:
+            for label, tally in self.medium.tallies.items():
+                self.recorder.add(
+                    Record(
+                        second,
+                        "frame",
+                        value=tally.airtime_s,
+                        bytes=tally.bytes,
+                        count=tally.count,
+                        category=tally.category,
+                        detail=label,
+                    )
+                )
+        self.medium.tallies.clear()
+
+    # -- nodes and their applications ----------------------------------------------------------------------------
+
+    def _start_node(self, node: int) -> None:
+        self._lives[node] += 1
+        host = SimulatedHost(
+            node,
+            derive(self.run.seed, "node", node, self._lives[node]),
+            self.site,
+            self,
+            self.scheduler,
+            self.medium,
+            self.movements,
+            self.recorder,
+            self._delivered,
+        )
+        protocol = build_protocol(self.run.protocol, host, self.parameters)
+        host.connect(protocol.on_timer)
+        self.medium.on_receive[node] = protocol.on_message
+        self.medium.on_failure[node] = protocol.on_send_failed
+        self._hosts[node] = host
+        self.protocols[node] = protocol
+        protocol.start()
+        joins_late = self._lives[node] == 1
+        for interest in self._advertised[node]:
+            if joins_late:
+                self._record_interest("advertised", node, interest)
+            protocol.advertise(interest)
+        for interest in self._wanted[node]:
+            if joins_late:
+                self._record_interest("subscribed", node, interest)
+            protocol.subscribe(interest)
+
+    def _stop_node(self, node: int) -> None:
+        host = self._hosts[node]
+        assert host is not None
+        host.end_life()
+        self.medium.disconnect(node)
+        self.protocols[node] = None
+        self._hosts[node] = None
+
+    def _strike(self, fault: Fault) -> None:
+        node = fault.node
+        self.recorder.add(Record(self.scheduler.now, "fault", node, detail=fault.what))
+        protocol = self.protocols[node]
+        if fault.what in ("crash", "leave"):
+            if protocol is None:
+                raise CallerError(f"fault: node {node} cannot {fault.what} at {fault.t_s} s, it is down")
+            if fault.what == "leave":
+                protocol.leave()
+                self._stop_node(node)
+                self.scheduler.at(self.scheduler.now + GOODBYE_S, self._switch_off, node)
+            else:
+                self._stop_node(node)
+                self._switch_off(node)
+        else:
+            self.topology.set_up(node, True)
+            self._start_node(node)
+
+    def _switch_off(self, node: int) -> None:
+        self.topology.set_up(node, False)
+        self.medium.silence(node)
+
+    def _act(self, action: Action) -> None:
+        """An application does something; if its node is down it keeps what it wants for later."""
+        node = action.node
+        protocol = self.protocols[node]
+        match action:
+            case Publish():
+                self._publish(node, action)
+            case Subscribe(interest=interest):
+                self._wanted[node].add(interest)
+                self._record_interest("subscribed", node, interest)
+                if protocol is not None:
+                    protocol.subscribe(interest)
+            case Unsubscribe(interest=interest):
+                self._wanted[node].remove(interest)
+                self._record_interest("unsubscribed", node, interest)
+                if protocol is not None:
+                    protocol.unsubscribe(interest)
+            case Advertise(interest=interest):
+                self._advertised[node].append(interest)
+                self._record_interest("advertised", node, interest)
+                if protocol is not None:
+                    protocol.advertise(interest)
+
+    def _record_interest(self, kind: Kind, node: int, interest: Interest) -> None:
+        if self._lives[node]:  # a node that has never been on is nobody's subscriber yet
+            language = self.run.scenario.workload.language
+            self.recorder.add(Record(self.scheduler.now, kind, node, category=language, detail=str(interest)))
+
+    def _publish(self, node: int, action: Publish) -> None:
+        now = self.scheduler.now
+        protocol = self.protocols[node]
+        if protocol is None:
+            self.recorder.add(Record(now, "dropped", node, detail="publisher-down"))
+            return
+        self._published[node] += 1
+        size = action.payload_bytes
+        payload = self._payloads.setdefault(size, bytes(size))
+        event = Event(event_id(node, self._published[node]), now, action.content, payload)
+        text = isinstance(action.content, str)
+        self.recorder.add(
+            Record(
+                now,
+                "published",
+                node,
+                event_id=event.id,
+                cause_id=event.cause or None,
+                value=None if text else float(action.content),
+                bytes=size,
+                category=self.run.scenario.workload.language,
+                detail=str(action.content) if text else None,
+                shortest_hops=self.topology.distances(node),
+            )
+        )
+        protocol.publish(event)
+
+    def _delivered(self, node: int, event: Event) -> None:
+        """An application got an event."""
+
+
+def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:
+    """The plan as changes `(t, begins, which, a, b)`: at the same instant contacts end before others begin."""
+    a, b = plan.a.tolist(), plan.b.tolist()
+    begins = [(t, 1, which, *pair) for t, *pair in zip(plan.from_s.tolist(), a, b, strict=True)]
+    ends = [(t, 0, which, *pair) for t, *pair in zip(plan.until_s.tolist(), a, b, strict=True) if t < plan.duration_s]
+    return sorted(begins + ends)

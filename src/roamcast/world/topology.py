@@ -1,0 +1,107 @@
+"""Who hears whom at this instant, and the global view that only measuring and the oracle may use.
+
+The contact plan says who is in range; this adds who is switched on. Neighbour lists are sorted and are replaced, never
+changed, so a frame may keep the list that held when it started.
+"""
+
+
+from roamcast.protocols.api import NOBODY
+
+
+class Topology:
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.hear: list[list[int]] = [[] for _ in range(nodes)]  # in reception range and up
+        self.sense: list[list[int]] = [[] for _ in range(nodes)]  # in carrier-sense range only, and up
+        self.version = 0  # changes whenever `hear` does
+        self._near: list[set[int]] = [set() for _ in range(nodes)]
+        self._far: list[set[int]] = [set() for _ in range(nodes)]
+        self._up = [True] * nodes
+        self._distances: dict[int, list[int]] = {}
+        self._distances_version = -1
+
+    def is_up(self, node: int) -> bool:
+        return self._up[node]
+
+    def set_up(self, node: int, up: bool) -> None:
+        self._up[node] = up
+        self._refresh(node)
+        for other in sorted(self._near[node] | self._far[node]):
+            self._refresh(other)
+
+    def set_contact(self, a: int, b: int, in_contact: bool) -> None:
+        """`a` and `b` have come into reception range of each other, or left it."""
+        self._change(self._near, a, b, in_contact)
+
+    def set_sensed(self, a: int, b: int, sensed: bool) -> None:
+        """`a` and `b` have come into carrier-sense range of each other, or left it."""
+        self._change(self._far, a, b, sensed)
+
+    def _change(self, links: list[set[int]], a: int, b: int, present: bool) -> None:
+        if present:
+            links[a].add(b)
+            links[b].add(a)
+        else:
+            links[a].discard(b)
+            links[b].discard(a)
+        self._refresh(a)
+        self._refresh(b)
+
+    def load(self, contacts: list[tuple[int, int]], sensed: list[tuple[int, int]]) -> None:
+        """Sets many links at once, as at the start of a run."""
+        for links, pairs in ((self._near, contacts), (self._far, sensed)):
+            for a, b in pairs:
+                links[a].add(b)
+                links[b].add(a)
+        for node in range(self.nodes):
+            self._refresh(node)
+
+    def _refresh(self, node: int) -> None:
+        up = self._up
+        if up[node]:
+            near = self._near[node]
+            self.hear[node] = sorted(other for other in near if up[other])
+            self.sense[node] = sorted(other for other in self._far[node] if up[other] and other not in near)
+        else:
+            self.hear[node] = []
+            self.sense[node] = []
+        self.version += 1
+
+    def distances(self, source: int) -> list[int]:
+        """Hops from `source` to every node, -1 where there is no path; the list is shared, do not change it."""
+        if self._distances_version != self.version:
+            self._distances.clear()
+            self._distances_version = self.version
+        known = self._distances.get(source)
+        if known is None:
+            known = self._distances[source] = self._search(source)
+        return known
+
+    def _search(self, source: int) -> list[int]:
+        hear = self.hear
+        distance = [-1] * self.nodes
+        if not self._up[source]:
+            return distance
+        distance[source] = 0
+        frontier = [source]
+        hops = 0
+        while frontier:
+            hops += 1
+            reached: list[int] = []
+            for node in frontier:
+                for other in hear[node]:
+                    if distance[other] < 0:
+                        distance[other] = hops
+                        reached.append(other)
+            frontier = reached
+        return distance
+
+    def next_hop(self, source: int, destination: int) -> int:
+        """The neighbour with the lowest address on a shortest path, or `NOBODY`."""
+        distance = self.distances(destination)
+        if distance[source] <= 0:
+            return NOBODY
+        for neighbour in self.hear[source]:
+            if distance[neighbour] == distance[source] - 1:
+                return neighbour
+        return NOBODY
