@@ -44,8 +44,9 @@ def _lattice(scenario: Scenario, row_height: float, shift: float) -> list[list[C
     corners: list[list[Corner]] = []
     for node in range(nodes):
         row, column = divmod(node, columns)
-        x_m = west_m + spacing_m * (column + shift * (row % 2))
-        corners.append([(0.0, x_m, south_m + spacing_m * row * row_height)])
+        x_m, y_m = west_m + spacing_m * (column + shift * (row % 2)), south_m + spacing_m * row * row_height
+        # Rounding must not put the outermost nodes a hair outside of the area.
+        corners.append([(0.0, min(max(x_m, 0.0), width_m), min(max(y_m, 0.0), height_m))])
     return corners
 
 
