@@ -47,9 +47,9 @@ class Frame(IntEnum):
 
 
 class Drop(Enum):
-    """Why a datagram was not handed to the protocol."""
+    """Why a datagram was not handed to the protocol, or never left."""
 
-    OVERSIZED = "oversized"  # longer than any node sends
+    OVERSIZED = "oversized"  # longer than any node may send
     TRUNCATED = "truncated"  # shorter than a header
     FOREIGN_MAGIC = "foreign magic"  # not of this application
     FOREIGN_VERSION = "foreign version"
@@ -57,7 +57,9 @@ class Drop(Enum):
     MALFORMED_HEADER = "malformed header"
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
-    DUPLICATE = "duplicate"  # a unicast whose acknowledgement got lost
+    DUPLICATE = "duplicate"  # a unicast that came again because its acknowledgement got lost
+    OVERHEARD = "overheard"  # a unicast to another node, seen because a group is shared
+    OWN_ADDRESS = "own address"  # the echo of our own broadcast in a group, or a second node with our address
 
 
 class Datagram(msgspec.Struct, frozen=True):

@@ -1,0 +1,94 @@
+"""Where datagrams go: endpoints as users write them, the socket, and which neighbour is heard from where.
+
+A node has one socket. Its neighbourhood, the place that stands for the air of a radio, is one of two things:
+
+- a group: a multicast group or a broadcast address of the local network. Whoever hears it is a neighbour. Nodes on one
+  machine may share the group's port; then each of them gets every frame.
+- static links: a list of endpoints to each of which every broadcast is sent. For tunnels, and for topologies on the
+  loopback interface.
+"""
+
+import ipaddress
+import socket
+from collections import Counter
+
+from roamcast.errors import ConfigurationError
+
+Endpoint = tuple[str, int]
+"""An IPv4 address as text, and a port."""
+
+_NEIGHBOURS_MAX = 4096  # whoever forges senders makes us forget neighbours, not run out of memory
+
+
+def parse_endpoint(field: str, text: str) -> Endpoint:
+    """`HOST:PORT`, the host resolved to an IPv4 address now, so that sending never has to wait for a name server."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ConfigurationError(f"{field}: {text!r} is not an endpoint; write HOST:PORT, as in 127.0.0.1:7400")
+    try:
+        found = socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        raise ConfigurationError(f"{field}: {host!r} is not a known IPv4 host") from None
+    return str(found[0][4][0]), int(port)
+
+
+def open_socket(listen: Endpoint, group: Endpoint | None) -> socket.socket:
+    """The node's one socket; with a group, `listen` names the interface and the port must be the group's."""
+    if group is not None and listen[1] != group[1]:
+        raise ConfigurationError(f"listen: port {listen[1]} must be the port of the neighbourhood, {group[1]}")
+    endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        endpoint.setblocking(False)
+        if group is None:
+            endpoint.bind(listen)
+        else:
+            _join(endpoint, listen[0], group)
+    except OSError as error:
+        endpoint.close()
+        raise ConfigurationError(f"listen: cannot open {listen[0]}:{listen[1]}: {error.strerror or error}") from None
+    return endpoint
+
+
+def _join(endpoint: socket.socket, interface: str, group: Endpoint) -> None:
+    endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    endpoint.bind(("0.0.0.0", group[1]))  # a socket bound to one address would not hear what is sent to the group
+    if ipaddress.IPv4Address(group[0]).is_multicast:
+        near = socket.inet_aton(interface)
+        endpoint.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + near)
+        endpoint.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, near)
+        endpoint.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)  # for nodes on the same machine
+        endpoint.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)  # a neighbour is one hop away
+
+
+class Neighbours:
+    """Which node was last heard from which endpoint."""
+
+    def __init__(self) -> None:
+        self._endpoint_of: dict[int, Endpoint] = {}
+        self._nodes_at: Counter[Endpoint] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._endpoint_of)
+
+    def learn(self, node: int, endpoint: Endpoint) -> None:
+        if self._endpoint_of.get(node) == endpoint:
+            return
+        self._forget(node)
+        if len(self._endpoint_of) >= _NEIGHBOURS_MAX:
+            self._forget(next(iter(self._endpoint_of)))
+        self._endpoint_of[node] = endpoint
+        self._nodes_at[endpoint] += 1
+
+    def endpoint(self, node: int) -> Endpoint | None:
+        """Where a datagram for `node` alone can go; `None` if it is unknown, or if several nodes share the endpoint,
+        because the system would hand the datagram to any one of them."""
+        endpoint = self._endpoint_of.get(node)
+        return endpoint if endpoint is not None and self._nodes_at[endpoint] == 1 else None
+
+    def _forget(self, node: int) -> None:
+        endpoint = self._endpoint_of.pop(node, None)
+        if endpoint is not None:
+            self._nodes_at[endpoint] -= 1
+            if not self._nodes_at[endpoint]:
+                del self._nodes_at[endpoint]

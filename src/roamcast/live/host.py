@@ -1,0 +1,154 @@
+"""The Host of a live node: one protocol, one UDP socket, one asyncio loop.
+
+Everything happens on the loop's thread, and a protocol is only ever called from a callback of the loop: a datagram that
+arrived, a timer that ran out, a command of the application. What the protocol does in such a call (a frame, a timer, a
+delivery) takes effect through the socket or a later callback, so the host never calls back into a running call.
+
+`PeerError` out of a protocol's call means that a peer's message made no sense: it is counted and forgotten. Anything
+else is a bug; it ends the node through `failure`, because a protocol that broke its own rules cannot be trusted to go
+on.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, cast
+
+from roamcast.errors import PeerError
+from roamcast.events import NO_EVENT, Event
+from roamcast.live.codec import Codec, Drop
+from roamcast.live.endpoints import Endpoint
+from roamcast.live.journal import Journal
+from roamcast.live.link import Link
+from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
+from roamcast.seeds import Random
+
+_Arguments = ParamSpec("_Arguments")
+
+
+class Clock:
+    """Unix time that never goes back: what the system said at the start, and the monotonic time since then."""
+
+    def __init__(self) -> None:
+        self._offset_s = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        return self._offset_s + time.monotonic()
+
+
+class UdpHost(Host, asyncio.DatagramProtocol):
+    """Also the socket's asyncio protocol: what arrives goes to the link, and from there to the protocol."""
+
+    protocol: Protocol  # set right after construction: a protocol needs its host first
+
+    def __init__(
+        self,
+        address: int,
+        codec: Codec,
+        journal: Journal,
+        neighbourhood: Sequence[Endpoint],
+        *,
+        clock: Clock,
+        random: Random,
+        on_delivery: Callable[[Event, int, float], None],
+        position: Point | None = None,
+        site: Site | None = None,
+    ) -> None:
+        self.address = address
+        self.random = random
+        self.site = site
+        self.oracle = None
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock
+        self._position = position
+        self._journal = journal
+        self._on_delivery = on_delivery
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._transport: asyncio.DatagramTransport | None = None
+        self.link = Link(
+            address,
+            codec,
+            journal,
+            neighbourhood,
+            first_sequence=time.time_ns(),
+            transmit=self._transmit,
+            on_message=lambda sender, message: self.protocol.on_message(sender, message),
+            on_send_failed=self._on_send_failed,
+        )
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    def position(self) -> Point | None:
+        return self._position
+
+    def velocity(self) -> Point | None:
+        return None if self._position is None else (0.0, 0.0)
+
+    def broadcast(self, message: Message) -> None:
+        self.link.broadcast(message)
+
+    def send(self, neighbour: int, message: Message) -> None:
+        self.link.send(neighbour, message)
+
+    def set_timer(self, delay_s: float, timer: Timer) -> None:
+        self.cancel_timer(timer)
+        self._timers[timer] = self._loop.call_later(delay_s, self._on_timer, timer)
+
+    def cancel_timer(self, timer: Timer) -> None:
+        pending = self._timers.pop(timer, None)
+        if pending is not None:
+            pending.cancel()
+
+    def deliver(self, event: Event, hops: int) -> None:
+        latency_s = self._journal.delivered(event, hops)
+        # Later, because the application may answer an event by publishing: that is a call of the protocol.
+        self._loop.call_soon(self._guarded, self._on_delivery, event, hops, latency_s)
+
+    def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
+        self._journal.dropped(reason, event_id)
+
+    def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
+        self._journal.structure(aspect, peer, value, detail)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
+        self._guarded(self.link.receive, data, addr)
+
+    def error_received(self, exc: Exception) -> None:
+        self._journal.system_refused()
+
+    def close(self) -> None:
+        """Nothing is called from here on."""
+        for timer in list(self._timers):
+            self.cancel_timer(timer)
+        self.link.close()
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+        self.failure.cancel()
+
+    def _transmit(self, data: bytes, endpoint: Endpoint) -> None:
+        if self._transport is not None:
+            self._transport.sendto(data, endpoint)
+
+    def _on_timer(self, timer: Timer) -> None:
+        del self._timers[timer]
+        self._guarded(self.protocol.on_timer, timer)
+
+    def _on_send_failed(self, neighbour: int, message: Message) -> None:
+        self._guarded(self.protocol.on_send_failed, neighbour, message)
+
+    def _guarded(
+        self, call: Callable[_Arguments, object], *arguments: _Arguments.args, **named: _Arguments.kwargs
+    ) -> None:
+        try:
+            call(*arguments, **named)
+        except PeerError:
+            self._journal.frame_lost(Drop.REFUSED)
+        except Exception as error:
+            if not self.failure.done():
+                self.failure.set_exception(error)

@@ -1,0 +1,187 @@
+"""What a live node has to say about itself: running counters, and the same trace records as the simulator.
+
+Times in a live trace are Unix time on the node's own clock, so the traces of several nodes can be laid side by side;
+the network's name is the run. Airtime and shortest paths are not known outside the simulator and stay empty.
+
+A trace that can no longer be written (the disk is full) does not stop the node: the rows are counted as lost.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from roamcast.errors import ConfigurationError, PeerError
+from roamcast.events import NO_EVENT, Event
+from roamcast.live.codec import Drop
+from roamcast.protocols.api import NOBODY, Category, Message
+from roamcast.trace.files import TraceWriter
+from roamcast.trace.recorder import Recorder
+from roamcast.trace.schema import Kind, Record
+
+_INT64_MAX = 2**63 - 1
+_HOPS_MAX = 2**31 - 1
+
+
+class Journal:
+    """Counts, and records if there is a writer. Refuses with `PeerError` what a peer's message put out of range."""
+
+    def __init__(self, run_id: str, node: int, now: Callable[[], float], writer: TraceWriter | None) -> None:
+        self._run_id = run_id
+        self._node = node
+        self._now = now
+        self._writer = writer
+        self._recorder = Recorder(run_id)
+        self._second = math.floor(now())
+        self._frames_this_second: Counter[tuple[str, Category]] = Counter()
+        self._bytes_this_second: Counter[tuple[str, Category]] = Counter()
+        self._frames: Counter[tuple[str, Category]] = Counter()
+        self._bytes: Counter[tuple[str, Category]] = Counter()
+        self._lost: Counter[Drop] = Counter()
+        self._dropped: Counter[str] = Counter()
+        self._published = 0
+        self._delivered = 0
+        self._frames_received = 0
+        self._sends_failed = 0
+        self._system_refused = 0
+        self._trace_rows_lost = 0
+        self._rows = 0
+
+    def subscribed(self, language: str, interest: str) -> None:
+        self._record("subscribed", node=self._node, category=language, detail=interest)
+
+    def unsubscribed(self, language: str, interest: str) -> None:
+        self._record("unsubscribed", node=self._node, category=language, detail=interest)
+
+    def published(self, language: str, event: Event) -> None:
+        self._published += 1
+        content = event.content
+        self._record(
+            "published",
+            node=self._node,
+            event_id=event.id,
+            cause_id=event.cause or None,
+            value=None if isinstance(content, str) else float(content),
+            bytes=len(event.payload),
+            category=language,
+            detail=content if isinstance(content, str) else None,
+        )
+
+    def delivered(self, event: Event, hops: int) -> float:
+        """Returns the latency in seconds."""
+        _require_range("event.id", event.id, 1, _INT64_MAX)
+        _require_range("event.cause", event.cause, NO_EVENT, _INT64_MAX)
+        _require_range("hops", hops, 0, _HOPS_MAX)
+        latency_s = self._now() - event.time_s
+        if not math.isfinite(latency_s):
+            raise PeerError(f"event.time_s = {event.time_s!r}: must be finite")
+        self._delivered += 1
+        self._record(
+            "delivered",
+            node=self._node,
+            peer=event.publisher,
+            event_id=event.id,
+            cause_id=event.cause or None,
+            value=latency_s,
+            hops=hops,
+            bytes=len(event.payload),
+        )
+        return latency_s
+
+    def frame_sent(self, message: Message, size_bytes: int) -> None:
+        self._close_second()
+        key = (message.label, message.category)
+        self._frames_this_second[key] += 1
+        self._bytes_this_second[key] += size_bytes
+
+    def frame_received(self) -> None:
+        self._frames_received += 1
+
+    def frame_lost(self, reason: Drop) -> None:
+        self._lost[reason] += 1
+
+    def send_failed(self) -> None:
+        self._sends_failed += 1
+
+    def system_refused(self) -> None:
+        """The operating system did not take a datagram: no route, no buffer, a link that is down."""
+        self._system_refused += 1
+
+    def dropped(self, reason: str, event_id: int) -> None:
+        _require_range("event.id", event_id, NO_EVENT, _INT64_MAX)
+        self._dropped[reason] += 1
+        self._record("dropped", node=self._node, event_id=event_id or None, detail=reason)
+
+    def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
+        _require_range("peer", peer, NOBODY, _INT64_MAX)
+        known = None if peer == NOBODY else peer
+        self._record("structure", node=self._node, peer=known, value=value, category=aspect, detail=detail or None)
+
+    def counters(self) -> dict[str, Any]:
+        frames = self._frames + self._frames_this_second
+        by_label: Counter[str] = Counter()
+        for (label, _), count in frames.items():
+            by_label[label] += count
+        return {
+            "published": self._published,
+            "delivered": self._delivered,
+            "frames_sent": dict(sorted(by_label.items())),
+            "bytes_sent": self._bytes.total() + self._bytes_this_second.total(),
+            "frames_received": self._frames_received,
+            "frames_lost": {reason.value: self._lost[reason] for reason in Drop if self._lost[reason]},
+            "dropped": dict(sorted(self._dropped.items())),
+            "sends_failed": self._sends_failed,
+            "system_refused": self._system_refused,
+            "trace_rows_lost": self._trace_rows_lost,
+        }
+
+    def flush(self) -> None:
+        """Writes what was recorded since the last time as complete files."""
+        self._close_second()
+        if self._writer is None or not self._rows:
+            return
+        try:
+            self._writer.append(self._recorder.batches())
+        except ConfigurationError:
+            self._trace_rows_lost += self._rows
+        self._recorder = Recorder(self._run_id)
+        self._rows = 0
+
+    def close(self) -> None:
+        """The totals that stand at the end of every trace."""
+        self._second = -1
+        self._close_second()
+        for (label, category), count in self._frames.items():
+            size_bytes = self._bytes[label, category]
+            self._record("load", node=self._node, bytes=size_bytes, count=count, category=category, detail=label)
+        for reason in Drop:
+            if self._lost[reason]:
+                self._record("lost", count=self._lost[reason], detail=reason.value)
+        self._record("end", count=1)
+        self.flush()
+
+    def _close_second(self) -> None:
+        """Once a second has passed, its frames become rows."""
+        second = math.floor(self._now())
+        if second == self._second:
+            return
+        for key, count in self._frames_this_second.items():
+            size_bytes = self._bytes_this_second[key]
+            self._frames[key] += count
+            self._bytes[key] += size_bytes
+            label, category = key
+            self._record("frame", bytes=size_bytes, count=count, category=category, detail=label)
+        self._frames_this_second.clear()
+        self._bytes_this_second.clear()
+        self._second = second
+
+    def _record(self, kind: Kind, **fields: Any) -> None:
+        if self._writer is not None:
+            t = float(self._second) if kind == "frame" else self._now()
+            self._recorder.add(Record(t, kind, **fields))
+            self._rows += 1
+
+
+def _require_range(field: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise PeerError(f"{field} = {value!r}: must be between {low} and {high}")
