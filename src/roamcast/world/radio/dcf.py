@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-A node that has a frame listens. If the medium has been idle for DIFS it sends at once; otherwise it draws a number of
+A node that has a frame listens. If the medium is idle and stays so for DIFS, it sends; otherwise it draws a number of
 slots and counts them down while the medium is idle, freezing while it is busy. After every transmission it counts down
 once more before the next (post-backoff). A receiver locks on the first frame it hears in silence; what overlaps it may
 destroy it (`interference`). While sending, a node hears nothing. Broadcasts are sent once. A unicast is acknowledged
@@ -14,8 +14,9 @@ How it is computed
 Cost must not depend on the number of slots, and little on the number of neighbours. Three observations make it so:
 
 1. Per node it suffices to know until when its medium is busy (`busy_until`), the silence required after that (`_defer`)
-   and the slots left (`_backoff`). The time of access follows: `busy_until + defer + backoff slots`. Slots are
-   accounted for only when an idle medium becomes busy: one subtraction, and only at neighbours with a backoff to freeze.
+   and the slots left (`_backoff`). The time of access follows: `busy_until + defer + backoff slots`, but not before
+   the node has listened for DIFS itself (`_listened`). Slots are accounted for only when an idle medium becomes busy:
+   one subtraction, and only at neighbours with a backoff to freeze.
 2. Activity of others only ever postpones an access. So a node keeps one entry in the event queue; when it fires early,
    it is put back at the time that now follows.
 3. A transmission is sensed only after `SENSE_S`. A neighbour whose access falls into that time is committed to sending,
@@ -49,6 +50,7 @@ from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
 ROUNDING_S = 1e-9  # float error allowed when two instants should be the same
+_NO_OVERLAPS: dict[int, list[Frame]] = {}
 
 
 class DcfMedium(Medium):
@@ -77,6 +79,7 @@ class DcfMedium(Medium):
         self._lock: list[Frame | None] = [None] * nodes  # the frame this node is receiving
         self._queue: list[deque[Frame]] = [deque() for _ in range(nodes)]
         self._waiting = [False] * nodes  # an access entry is in the event queue
+        self._listened = [0.0] * nodes  # with no backoff to count, it has listened for DIFS by then
         self._committed = [False] * nodes  # too late to sense what has just started
         self._exchange: list[Frame | None] = [None] * nodes  # unicast that waits for its CTS or ACK
         self._awaited = [0] * nodes  # counts answers waited for, so that a late timeout is recognised
@@ -126,7 +129,8 @@ class DcfMedium(Medium):
             self._draw_backoff(node)
         self._waiting[node] = True
         due = busy_until + self._defer[node] + self._backoff[node] * SLOT_S
-        self.scheduler.at(due if due > now else now, self._access, node)
+        listened = self._listened[node] = now + DIFS_S
+        self.scheduler.at(due if due > listened else listened, self._access, node)
 
     def _draw_backoff(self, node: int) -> None:
         # int(random() * n) rather than randrange(n): several times faster, and the bias is below 1e-13.
@@ -161,8 +165,12 @@ class DcfMedium(Medium):
         """An idle medium becomes busy at `node`: account for the slots that passed."""
         since = self._busy_until[node] + self._defer[node]
         due = since + self._backoff[node] * SLOT_S
+        if due < self._listened[node]:
+            due = self._listened[node]
         if self._waiting[node] and due <= now + SENSE_S:
             self._committed[node] = True
+        elif self._waiting[node] and not self._backoff[node]:
+            self._draw_backoff(node)  # it was about to send after DIFS, and somebody else was first
         elif now > since:
             passed = int((now - since) / SLOT_S + 1e-6)
             self._backoff[node] = max(0, self._backoff[node] - passed)
@@ -246,15 +254,17 @@ class DcfMedium(Medium):
         assert message is not None
         self._finish(sender)
         lock, on_receive, defer = self._lock, self.on_receive, self._defer
+        overlaps = frame.overlaps or _NO_OVERLAPS
+        lossy = self.loss > 0
         receptions = 0
-        clean = frame.overlaps is None and not self.loss
         for node in frame.hearers:
             if lock[node] is frame:
                 lock[node] = None
-                if clean:
+                if lossy or node in overlaps:
+                    if not self._understood(frame, node):
+                        continue
+                else:
                     defer[node] = DIFS_S
-                elif not self._understood(frame, node):
-                    continue
                 receptions += 1
                 on_receive[node](sender, message)
         self.receptions += receptions

@@ -10,6 +10,7 @@ The receiver has locked on the first frame; later ones are noise to it. Three ru
 - `none`: any overlap destroys.
 """
 
+from functools import lru_cache
 from math import exp, pi, sqrt
 
 from roamcast.protocols.api import Point
@@ -49,6 +50,9 @@ def survival(frame: Frame, others: list[Frame]) -> float:
         if other.start - frame.start < DETECT_S:
             return 0.0
     payload = frame.start + PREAMBLE_S
+    if len(others) == 1 and others[0].start >= payload:  # the common case, without the general search below
+        overlap_s = min(frame.end, others[0].end) - others[0].start
+        return (1 - bit_error_rate(frame.rate_bps, 1)) ** (overlap_s * frame.rate_bps)
     chance = 1.0
     edges = sorted({frame.end, payload, *(other.start for other in others), *(other.end for other in others)})
     begin = payload - HEADER_S
@@ -64,6 +68,7 @@ def survival(frame: Frame, others: list[Frame]) -> float:
     return chance
 
 
+@lru_cache(maxsize=256)
 def bit_error_rate(rate_bps: float, interferers: int) -> float:
     """DBPSK up to 1 Mbit/s, DQPSK above."""
     energy = BANDWIDTH_HZ / rate_bps / interferers
