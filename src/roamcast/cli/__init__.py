@@ -1,0 +1,90 @@
+"""The command line. One module per subcommand; this one only finds them and turns mistakes into one line.
+
+A subcommand `name` is the function `name` of the module `roamcast.cli.name`, or its Typer application `app` if it has
+subcommands of its own. The module is imported when the command runs, so that `roamcast --help` does not wait for
+Arrow or Spark.
+
+A user's mistake is one line on stderr and exit code 2, whether an option was wrong (Typer's errors) or what it says
+(`ConfigurationError`).
+"""
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import Abort, TyperException
+
+from roamcast import __version__
+from roamcast.errors import ConfigurationError
+
+USER_MISTAKE = 2
+INTERRUPTED = 130
+
+COMMANDS = {
+    "protocols": "List the protocols and their parameters.",
+    "simulate": "Simulate one network and summarise what happened.",
+    "mobility": "Show how nodes move and who meets whom, without a protocol.",
+    "node": "Run a live node over UDP.",
+}
+
+
+class _LazyCommand(TyperCommand):
+    """Stands in the list of commands; as soon as it is called, the real one takes over."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        module = import_module(f"roamcast.cli.{self.name}")
+        application = getattr(module, "app", None)
+        if application is None:
+            application = typer.Typer(add_completion=False)
+            application.command(self.name)(getattr(module, str(self.name)))
+        return typer.main.get_command(application).make_context(info_name, args, parent=parent, **extra)
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
+        return _LazyCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
+
+app = typer.Typer(cls=_Commands, add_completion=False)
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"roamcast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _roamcast(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Publish/subscribe for networks that move."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and exits."""
+    try:
+        status = app((sys.argv[1:] if arguments is None else arguments) or ["--help"], standalone_mode=False)
+    except ConfigurationError as error:
+        _refuse(str(error))
+    except TyperException as error:
+        _refuse(error.format_message())
+    except (Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stderr.close()
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _refuse(mistake: str) -> None:
+    line = " ".join(mistake.split())
+    typer.echo(f"roamcast: {line}", err=True)
+    sys.exit(USER_MISTAKE)

@@ -1,0 +1,25 @@
+"""How commands answer: one JSON object, or text for a reader."""
+
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+
+def print_json(answer: Any) -> None:
+    typer.echo(msgspec.json.encode(answer).decode())
+
+
+def console() -> Console:
+    """For readers. Where nobody looks at a terminal, lines are not broken to its width."""
+    here = Console(highlight=False)
+    return here if here.is_terminal else Console(highlight=False, width=160)
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A measure as people read it; a measure of nothing is a dash."""
+    if value is None:
+        return "–"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{text} {unit}" if unit else text
