@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 import typer
 
+from roamcast.cli.output import print_json
+from roamcast.cli.settings import size_m
 from roamcast.errors import ConfigurationError
 from roamcast.report.still_map import still_map
 from roamcast.world import files
@@ -78,14 +80,17 @@ def mobility(
         **_pause(pause),
         **_recorded(positions_file, movements_file, contacts_file),
     }
-    scenario = _scenario(settings, nodes, _area_m(area), range_m, duration_s)
+    scenario = _scenario(settings, nodes, size_m("--area", area), range_m, duration_s)
     where = movements(scenario, seed)
     plan = scenario_contacts(scenario, where)
     texts = _texts(scenario, where, plan, at_s, write, out, map_file)
     summary = _summary(scenario, seed, plan, at_s, [str(path) for path in texts])
     for path, text in texts.items():
         files.write_whole(path, text)
-    typer.echo(msgspec.json.encode(summary).decode() if as_json else _told(summary))
+    if as_json:
+        print_json(summary)
+    else:
+        typer.echo(_told(summary))
 
 
 def _recorded(positions: Path | None, movement: Path | None, contacts: Path | None) -> dict[str, Any]:
@@ -133,20 +138,12 @@ def _duration_s(mobility: Mobility) -> float:
     return max(ends_s, default=0.0) or Scenario().duration_s
 
 
-def _area_m(text: str) -> tuple[float, float]:
-    width, _, height = text.lower().partition("x")
-    try:
-        return float(width), float(height or width)
-    except ValueError:
-        raise ConfigurationError(f"area = {text!r}: must be metres, such as 1000 or 1500x300") from None
-
-
 def _pause(text: str) -> dict[str, float]:
     least, _, most = text.partition(":")
     try:
         return {"pause_min_s": float(least), "pause_max_s": float(most or least)}
     except ValueError:
-        raise ConfigurationError(f"pause = {text!r}: must be seconds, such as 5 or 0:10") from None
+        raise ConfigurationError(f"--pause: {text!r} is not a pause; write seconds, as in 5 or 0:10") from None
 
 
 def _texts(

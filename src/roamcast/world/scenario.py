@@ -5,6 +5,7 @@ movements, contacts) are read when the scenario is loaded and travel inside it, 
 """
 
 from hashlib import blake2b
+from math import inf
 from typing import Literal
 
 import msgspec
@@ -35,6 +36,7 @@ class Mobility(Settings, frozen=True):
     def __post_init__(self) -> None:
         require(0 < self.speed_min_mps, "speed_min_mps", self.speed_min_mps, "above 0 (0 has no steady state)")
         require(self.speed_min_mps <= self.speed_max_mps, "speed_max_mps", self.speed_max_mps, "at least speed_min_mps")
+        require(self.speed_max_mps <= 10_000, "speed_max_mps", self.speed_max_mps, "at most 10000")
         require(0 <= self.pause_min_s, "pause_min_s", self.pause_min_s, "at least 0")
         require(self.pause_min_s <= self.pause_max_s, "pause_max_s", self.pause_max_s, "at least pause_min_s")
         require(1 <= self.groups, "groups", self.groups, "at least 1")
@@ -162,8 +164,9 @@ class Scenario(Settings, frozen=True):
 
     def __post_init__(self) -> None:
         require(1 <= self.nodes <= 100_000, "nodes", self.nodes, "between 1 and 100000")
-        require(min(self.area_m) > 0, "area_m", self.area_m, "above 0 on both sides")
-        require(0 < self.duration_s, "duration_s", self.duration_s, "above 0")
+        sides_fit = all(0 < side_m < inf for side_m in self.area_m)
+        require(sides_fit, "area_m", self.area_m, "above 0 and finite on both sides")
+        require(0 < self.duration_s < inf, "duration_s", self.duration_s, "above 0 and finite")
         for field in ("publishers", "subscribers"):
             count = getattr(self.workload, field)
             require(count is None or count <= self.nodes, f"workload.{field}", count, f"at most nodes ({self.nodes})")

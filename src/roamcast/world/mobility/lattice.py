@@ -39,7 +39,7 @@ def _lattice(scenario: Scenario, row_height: float, shift: float) -> list[list[C
         )
     spacing_m = given_m if given_m is not None else min(widest_m, max(width_m, height_m))
     columns = ceil(nodes / rows)
-    west_m = (width_m - spacing_m * _width(columns, rows, shift)) / 2
+    west_m = (width_m - spacing_m * _width(nodes, columns, shift)) / 2
     south_m = (height_m - spacing_m * (rows - 1) * row_height) / 2
     corners: list[list[Corner]] = []
     for node in range(nodes):
@@ -55,7 +55,7 @@ def _widest(scenario: Scenario, row_height: float, shift: float) -> tuple[int, f
     width_m, height_m = scenario.area_m
     best = (1, 0.0)
     for rows in range(1, scenario.nodes + 1):
-        width = _width(ceil(scenario.nodes / rows), rows, shift)
+        width = _width(scenario.nodes, ceil(scenario.nodes / rows), shift)
         across_m = width_m / width if width else inf
         upward_m = height_m / ((rows - 1) * row_height) if rows > 1 else inf
         if min(across_m, upward_m) > best[1]:
@@ -63,5 +63,7 @@ def _widest(scenario: Scenario, row_height: float, shift: float) -> tuple[int, f
     return best
 
 
-def _width(columns: int, rows: int, shift: float) -> float:
-    return columns - 1 + (shift if rows > 1 else 0.0)
+def _width(nodes: int, columns: int, shift: float) -> float:
+    """From the westmost to the eastmost node. The first shifted row decides; it may be short if it is also the last."""
+    second_row = min(nodes - columns, columns)
+    return max(columns - 1, shift + second_row - 1)

@@ -1,0 +1,1 @@
+"""Pages and pictures of networks and runs, each a self-contained file."""

@@ -1,0 +1,135 @@
+"""`roamcast mobility`, run as users run it."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from roamcast.cli.mobility import mobility
+from roamcast.errors import ConfigurationError
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+app = typer.Typer()
+app.command()(mobility)
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def answer(*arguments: object) -> dict[str, object]:
+    told = json.loads(run(*arguments, "--json"))
+    assert isinstance(told, dict)
+    return told
+
+
+def refusal(*arguments: object) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        run(*arguments)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_a_lattice_is_summarised() -> None:
+    found = answer("--mobility", "grid", "--nodes", 9, "--area", 200, "--range", 100, "--duration", 10)
+    assert found == {
+        "mobility": "grid",
+        "nodes": 9,
+        "seed": 1,
+        "range_m": 100.0,
+        "duration_s": 10.0,
+        "degree_mean": pytest.approx(24 / 9),
+        "contacts": 12,
+        "contact_duration_s_mean": pytest.approx(10.0),
+        "at_s": 0.0,
+        "links": 12,
+        "largest_component_share": 1.0,
+        "written": [],
+    }
+
+
+def test_the_summary_for_people_says_the_same() -> None:
+    told = run("--mobility", "grid", "--nodes", 9, "--area", 200, "--range", 100, "--duration", 10)
+    assert told.splitlines() == [
+        "nodes        9 (grid, seed 1)",
+        "mean degree  2.67 over 10 s",
+        "contacts     12, 10.0 s each on average",
+        "at 0 s       12 links, largest component 100.0%",
+    ]
+
+
+def test_a_network_without_contacts_has_no_mean_duration() -> None:
+    found = answer("--mobility", "grid", "--nodes", 4, "--range", 10)
+    assert (found["contacts"], found["contact_duration_s_mean"]) == (0, None)
+    assert found["largest_component_share"] == 0.25
+
+
+def test_written_movements_and_contacts_give_the_same_answer(tmp_path: Path) -> None:
+    drawn = ("--nodes", 25, "--area", "600x400", "--range", 120, "--seed", 4, "--pause", "0:5", "--duration", 60)
+    direct = answer(*drawn, "--write", "movements", "--out", tmp_path / "moves.ns")
+    run(*drawn, "--write", "contacts", "--out", tmp_path / "contacts.txt")
+    run(*drawn, "--write", "positions", "--out", tmp_path / "places.txt", "--at", 30)
+    assert direct["written"] == [str(tmp_path / "moves.ns")]
+    measures = ("nodes", "contacts", "links", "largest_component_share")
+    from_moves = answer("--movements", tmp_path / "moves.ns", "--range", 120, "--duration", 60)
+    from_contacts = answer("--contacts-file", tmp_path / "contacts.txt")
+    from_places = answer("--positions", tmp_path / "places.txt", "--range", 120)
+    for found in (from_moves, from_contacts):
+        assert [found[measure] for measure in measures] == [direct[measure] for measure in measures]
+        assert found["degree_mean"] == pytest.approx(direct["degree_mean"])
+    assert from_places["links"] == answer(*drawn, "--at", 30)["links"]
+
+
+def test_the_map_shows_every_node_and_link(tmp_path: Path) -> None:
+    path = tmp_path / "map.svg"
+    arguments = ("--mobility", "beehive", "--nodes", 20, "--range", 290, "--map", path)
+    found = answer(*arguments)
+    root = ElementTree.fromstring(path.read_text())
+    assert len(root.findall(f"{SVG}circle/{SVG}title")) == 20
+    strokes = max((element.get("d", "") for element in root.iter(f"{SVG}path")), key=len)
+    assert strokes.count("M") == found["links"]
+    told = {element.text for element in root.iter(f"{SVG}text")}
+    assert {"20 nodes (beehive) at 0 s", "largest component", "in range", "range", "200 m"} <= told
+    first = path.read_bytes()
+    answer(*arguments)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--area", "-5"), "area_m = (-5.0, -5.0): must be above 0"),
+        (("--area", "wide"), "--area: 'wide' is not a size"),
+        (("--area", "inf"), "area_m = (inf, inf): must be"),
+        (("--duration", "inf"), "duration_s = inf: must be"),
+        (("--nodes", "0"), "nodes = 0: must be between 1"),
+        (("--pause", "long"), "--pause: 'long' is not a pause"),
+        (("--pause", "9:3"), "pause_max_s = 3.0: must be at least pause_min_s"),
+        (("--speed-min", "0"), "speed_min_mps = 0.0: must be above 0"),
+        (("--speed-max", "1e300"), "speed_max_mps = 1e+300: must be"),
+        (("--at", "100"), "at = 100.0: must be at least 0 and below the duration (100)"),
+        (("--write", "contacts"), "--write and --out: must be given together"),
+        (("--mobility", "grid", "--spacing", "900"), "mobility.spacing_m = 900.0: must be at most"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(arguments: tuple[str, ...], complaint: str) -> None:
+    assert refusal(*arguments).startswith(complaint)
+
+
+def test_files_are_refused_with_their_names_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    places, contacts = tmp_path / "places.txt", tmp_path / "contacts.txt"
+    places.write_text("1 2\n3 4 5\n")
+    contacts.write_text("0 1 0 5\n")
+    assert refusal("--positions", places).startswith(f"{places}:2: ")
+    assert "one of them" in refusal("--positions", places, "--contacts-file", contacts)
+    assert "no places" in refusal("--contacts-file", contacts, "--map", tmp_path / "map.svg")
+    assert "cannot be written" in refusal("--map", tmp_path / "absent" / "map.svg")
+    places.write_text("1 2\n")
+    assert refusal("--positions", places, "--nodes", 2) == "nodes = 2: must be 1, as in positions"
+    assert sorted(tmp_path.iterdir()) == [contacts, places]
