@@ -1,0 +1,96 @@
+"""What the unicast service puts on the air.
+
+A protocol that owns a unicast service declares `messages = Control | Routed[A | B]`, where `A | B` are the payloads it
+sends through the service. The tags 0 to 4 are the service's; payloads have their own envelope and may use any tag.
+
+The ranges below are enforced by the wire codec. Sequence numbers are compared modulo 2**32 (`sequence.py`).
+"""
+
+from typing import Annotated, Generic, TypeVar
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from roamcast.protocols.api import Category, Message
+
+PayloadT = TypeVar("PayloadT", bound=Message)
+
+Address = Annotated[int, Meta(ge=0, lt=2**32)]
+Sequence = Annotated[int, Meta(ge=0, lt=2**32)]
+Hops = Annotated[int, Meta(ge=0, le=255)]
+
+
+class Rreq(Message, frozen=True, tag=0):
+    """Route request: who knows the way to `destination`? Flooded within `ttl` hops."""
+
+    ttl: Hops  # frames in a row that may still carry it, this one included
+    hops: Hops  # hops from the originator to whoever sends this frame
+    request_id: Annotated[int, Meta(ge=0, lt=2**32)]  # with the originator, names this request
+    destination: Address
+    destination_sequence: Sequence | None  # an answer must be at least as new; None: anything will do
+    originator: Address
+    originator_sequence: Sequence
+    gratuitous: bool = False  # who answers for the destination also tells the destination about the originator
+    destination_only: bool = False  # only the destination itself may answer
+
+    def onward(self, destination_sequence: Sequence | None) -> "Rreq":
+        """As a relay repeats it, demanding what the relay knows to be newest."""
+        return replace(self, ttl=self.ttl - 1, hops=self.hops + 1, destination_sequence=destination_sequence)
+
+
+class Rrep(Message, frozen=True, tag=1):
+    """Route reply, on its way from whoever knows `destination` to the originator of the request."""
+
+    hops: Hops  # hops from whoever sends this frame to the destination
+    destination: Address
+    destination_sequence: Sequence
+    originator: Address
+    lifetime_ms: Annotated[int, Meta(ge=0, lt=2**32)]  # how long the route may be used without further news
+
+    def onward(self) -> "Rrep":
+        """As a relay passes it on."""
+        return replace(self, hops=self.hops + 1)
+
+
+class Rerr(Message, frozen=True, tag=2):
+    """Route error: the sender no longer reaches these destinations."""
+
+    unreachable: tuple[tuple[Address, Sequence | None], ...]  # destination and the number that makes the loss news
+    keep: bool = False  # the sender repaired the route, at the price of more hops: nothing needs to be given up
+
+
+class Hello(Message, frozen=True, tag=3):
+    """I am here. Only with `hello = true`, where the link layer does not report failures."""
+
+    sequence: Sequence
+    lifetime_ms: Annotated[int, Meta(ge=0, lt=2**32)]
+
+
+class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
+    """The envelope of a payload under way. In the trace it goes by the name and the category of its payload."""
+
+    source: Address
+    destination: Address
+    hops: Hops  # frames in a row that brought it to whoever hears this one
+    attempt: Hops  # how many times it set out, from its source or from the node that repaired its route
+    payload: PayloadT
+
+    def onward(self) -> "Routed[PayloadT]":
+        """As a relay passes it on."""
+        return Routed(self.source, self.destination, self.hops + 1, self.attempt, self.payload)
+
+    def again(self) -> "Routed[PayloadT]":
+        """As it sets out anew after its link broke."""
+        return Routed(self.source, self.destination, self.hops, self.attempt + 1, self.payload)
+
+    @property
+    def label(self) -> str:  # type: ignore[override]  # a class constant for every other message
+        return self.payload.label
+
+    @property
+    def category(self) -> Category:  # type: ignore[override]
+        return self.payload.category
+
+
+Control = Rreq | Rrep | Rerr | Hello
+"""The service's own messages."""

@@ -1,0 +1,107 @@
+"""The host of a guest in a tiny network. Records what the guest does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Protocol as Structural
+
+import msgspec
+
+from roamcast.errors import CallerError
+from roamcast.events import NO_EVENT, Event
+from roamcast.protocols.api import NOBODY, Host, Message, Point, Timer
+from roamcast.seeds import derive
+from roamcast.testing.transcript import Delivery, event_name, readable
+
+if TYPE_CHECKING:
+    from roamcast.testing.tinynet import TinyNet
+
+
+class Guest(Structural):
+    """What a node can host."""
+
+    def start(self) -> Any: ...
+    def on_message(self, sender: int, message: Message) -> Any: ...
+    def on_timer(self, timer: Timer) -> Any: ...
+    def on_send_failed(self, neighbour: int, message: Message) -> Any: ...
+
+
+GuestT = TypeVar("GuestT", bound=Guest)
+
+
+class Node(Host, Generic[GuestT]):
+    """The host of one guest. Records what the guest does."""
+
+    def __init__(self, net: TinyNet[GuestT], address: int, make: Callable[[Host], Any]) -> None:
+        self.address = address
+        self.random = derive(net.seed, "node", address)
+        self.site = net.site
+        self.oracle = net.oracle
+        self.alive = True
+        self._net = net
+        self._timers: dict[Timer, int] = {}  # pending, with the number of the setting that counts
+        self._settings = 0
+        self.guest: GuestT = make(self)
+        union = getattr(self.guest, "messages", None)
+        self._decoder = None if union is None else msgspec.msgpack.Decoder[Message](union)
+
+    def now(self) -> float:
+        return self._net.now_s
+
+    def position(self) -> Point | None:
+        return self._net.positions_m.get(self.address)
+
+    def velocity(self) -> Point | None:
+        return None if self.position() is None else (0.0, 0.0)
+
+    def broadcast(self, message: Message) -> None:
+        self._net.transmit(self, None, message)
+
+    def send(self, neighbour: int, message: Message) -> None:
+        self._net.transmit(self, neighbour, message)
+
+    def set_timer(self, delay_s: float, timer: Timer) -> None:
+        if not delay_s >= 0:
+            raise CallerError(f"set_timer: delay_s = {delay_s!r} for {timer}: must be at least 0")
+        self._settings += 1
+        setting = self._timers[timer] = self._settings
+        self._net.after(delay_s, lambda: self._fire(timer, setting))
+
+    def cancel_timer(self, timer: Timer) -> None:
+        self._timers.pop(timer, None)
+
+    def deliver(self, event: Event, hops: int) -> None:
+        self._net.deliveries.append(Delivery(self.now(), self.address, event, hops))
+        self._net.record(self.address, "deliver", f"delivers {readable(event)} after {hops} hops")
+
+    def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
+        about = "" if event_id == NO_EVENT else f" {event_name(event_id)}"
+        self._net.record(self.address, "dropped", f"drops{about}: {reason}")
+
+    def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
+        parts = [aspect, "" if peer == NOBODY else f"peer={peer}", f"value={value:g}" if value else "", detail]
+        self._net.record(self.address, "structure", "is " + " ".join(part for part in parts if part))
+
+    # -- For the network -----------------------------------------------------------------------------------------
+
+    @property
+    def timers(self) -> list[Timer]:
+        """What is pending, sorted; for tests that look inside."""
+        return sorted(self._timers)
+
+    def forget_timers(self) -> None:
+        self._timers.clear()
+
+    def through_the_wire(self, message: Message) -> Message:
+        """The message, if it survives encoding and decoding."""
+        if self._decoder is not None:
+            copy = self._decoder.decode(msgspec.msgpack.encode(message))
+            if copy != message:
+                raise CallerError(f"{message!r} changed on the wire into {copy!r}")
+        return message
+
+    def _fire(self, timer: Timer, setting: int) -> None:
+        if self._timers.get(timer) == setting:
+            del self._timers[timer]
+            self.guest.on_timer(timer)

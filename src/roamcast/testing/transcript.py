@@ -1,0 +1,53 @@
+"""What happened in a tiny network, as readable lines for golden tests."""
+
+from typing import NamedTuple
+
+from msgspec import structs
+
+from roamcast.events import NUMBER_BITS, Event
+from roamcast.interests import Interest
+from roamcast.protocols.api import Message
+
+
+class Record(NamedTuple):
+    """One line of the transcript."""
+
+    time_s: float
+    node: int
+    kind: str  # broadcast, send, lost, failed, deliver, dropped, structure, link, node
+    text: str
+
+
+class Delivery(NamedTuple):
+    time_s: float
+    node: int
+    event: Event
+    hops: int
+
+
+def describe(message: Message) -> str:
+    """A message as the transcript shows it: its type and those of its fields that do not have their default."""
+    fields = ((field.name, getattr(message, field.name), field.default) for field in structs.fields(message))
+    return " ".join([type(message).__name__, *(f"{name}={readable(now)}" for name, now, usual in fields if now != usual)])
+
+
+def readable(value: object) -> str:
+    if isinstance(value, Event):
+        return f"{event_name(value.id)}({value.content})"
+    if isinstance(value, Message):
+        return f"[{describe(value)}]"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, bytes):
+        return f"{len(value)}B"
+    if isinstance(value, Interest):
+        return f"{{{value}}}"
+    if isinstance(value, (tuple, list)):
+        return "(" + ",".join(map(readable, value)) + ")"
+    return "-" if value is None else str(value)
+
+
+def event_name(event_id: int) -> str:
+    return f"event {event_id >> NUMBER_BITS}/{event_id & (1 << NUMBER_BITS) - 1}"
