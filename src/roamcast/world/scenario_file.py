@@ -1,0 +1,164 @@
+"""Runs from TOML: a file with any part of a `Run`, made complete.
+
+```toml
+protocol = "gossip"
+seed = 7
+
+[parameters]
+probability = 0.6
+
+[scenario]
+area_m = 1500            # one number is a square; [1500, 300] a rectangle
+duration_s = 200
+
+[scenario.mobility]
+positions_file = "hall.txt"   # or movements_file, contacts_file: read now and embedded; paths start at this file
+```
+
+Fields are those of `roamcast.world.scenario`. Two of them follow from a named file unless they are given: `nodes`, and
+for recorded movements and contacts `duration_s`. A refusal names the file, the field, its value and what is allowed.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.world import files
+from roamcast.world.scenario import Run
+
+Tables = dict[str, Any]
+"""A run as nested tables, not yet checked: what TOML gives, and what command-line options are laid over."""
+
+
+class _Recording(NamedTuple):
+    """A kind of file that a scenario can name, and what follows from its rows."""
+
+    model: str
+    content: str  # the field that takes the rows
+    read: Callable[[Path], Any]
+    nodes: Callable[[Any], int]
+    end_s: Callable[[Any], float]  # 0 if the file knows no end
+
+
+_RECORDINGS = {
+    "positions_file": _Recording("static", "positions_m", files.read_positions, len, lambda rows: 0.0),
+    "movements_file": _Recording(
+        "movements", "paths", files.read_movements, len, lambda rows: max(path[-1][0] for path in rows)
+    ),
+    "contacts_file": _Recording(
+        "contacts",
+        "contacts",
+        files.read_contacts,
+        lambda rows: 1 + max(max(a, b) for a, b, _, _ in rows),
+        lambda rows: max(until_s for _, _, _, until_s in rows),
+    ),
+}
+
+
+def read_run(path: Path) -> Run:
+    return run_from_tables(read_tables(path), source=str(path))
+
+
+def read_tables(path: Path) -> Tables:
+    """The file's tables; names of further files in them are made relative to where the user is."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: is not TOML: {error}") from None
+    mobility = _table(_table(tables, "scenario"), "mobility")
+    for field in _RECORDINGS:
+        if isinstance(mobility.get(field), str):
+            mobility[field] = str(path.parent / mobility[field])
+    return tables
+
+
+def run_from_tables(tables: Tables, source: str = "") -> Run:
+    """The run that the tables describe; `source` says in refusals where they come from."""
+    where = f"{source}: " if source else ""
+    tables = msgspec.to_builtins(tables)  # a copy that may be completed
+    scenario = _table(tables, "scenario")
+    if isinstance(scenario.get("area_m"), int | float):
+        scenario["area_m"] = [scenario["area_m"]] * 2
+    _embed(scenario, _table(scenario, "mobility"), where)
+    _require_finite(tables, "", where)
+    try:
+        return msgspec.convert(tables, Run)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(where + _explained(str(error), tables)) from None
+
+
+def _table(parent: Tables, name: str) -> Tables:
+    """The named part, made if it is missing; what is there instead of a table is refused later, with all the rest."""
+    part = parent.setdefault(name, {})
+    return part if isinstance(part, dict) else {}
+
+
+def _embed(scenario: Tables, mobility: Tables, where: str) -> None:
+    """Puts the content of a named file in the place of its name."""
+    given = [field for field in _RECORDINGS if field in mobility]
+    if len(given) > 1:
+        raise ConfigurationError(f"{where}scenario.mobility: {' and '.join(given)} are given; allowed: one of them")
+    for field in given:
+        recording = _RECORDINGS[field]
+        path = mobility.pop(field)
+        if not isinstance(path, str):
+            raise ConfigurationError(f"{where}scenario.mobility.{field} = {path!r}: must be a file's name")
+        model = mobility.setdefault("model", recording.model)
+        if model != recording.model:
+            allowed = f"{recording.model!r} with {field}"
+            raise ConfigurationError(f"{where}scenario.mobility.model = {model!r}: must be {allowed}")
+        rows = mobility[recording.content] = recording.read(Path(path))
+        scenario.setdefault("nodes", recording.nodes(rows))
+        end_s = recording.end_s(rows)
+        if end_s > 0:
+            scenario.setdefault("duration_s", end_s)
+
+
+def _require_finite(value: Any, field: str, where: str) -> None:
+    """No setting means anything as infinity or NaN, which TOML can write and comparisons let slip."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigurationError(f"{where}{field} = {value}: must be a finite number")
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _require_finite(part, f"{field}.{name}" if field else name, where)
+    if isinstance(value, list) and field.rpartition(".")[2] not in ("positions_m", "paths", "contacts"):
+        for part in value:
+            _require_finite(part, field, where)
+
+
+def _explained(refusal: str, tables: Tables) -> str:
+    """The field by its full name, its value, and what is allowed, from what msgspec says."""
+    match = re.fullmatch(r"(?s)(.*?)(?: - at `(.*)`)?", refusal)
+    assert match is not None
+    said, place = match[1], (match[2] or "$").removeprefix("$").removeprefix(".")
+    kind, value = _at(place, tables)
+    unknown = re.search(r"unknown field `(.*)`", said)
+    if unknown:
+        field = f"{place}.{unknown[1]}" if place else unknown[1]
+        return f"{field}: is not a field; allowed: {', '.join(kind.__struct_fields__)}"
+    if isinstance(value, dict):  # refused by the part as a whole, whose message names field, value and what is allowed
+        return f"{place}: {said}" if place else said
+    choices = [choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
+    return f"{place} = {value!r}: {'must be one of ' + ', '.join(choices) if choices else said}"
+
+
+def _at(place: str, tables: Tables) -> tuple[Any, Any]:
+    """The declared type and the given value at a place such as `scenario.mobility.model`."""
+    kind: Any = Run
+    value: Any = tables
+    for name, index in re.findall(r"(\w+)|\[(\d+|\.\.\.)\]", place):
+        if name:
+            kind = get_type_hints(kind).get(name, Any) if hasattr(kind, "__struct_fields__") else Any
+            value = value.get(name) if isinstance(value, dict) else value
+        else:
+            kind = next((part for part in get_args(kind) if part is not Ellipsis), Any)
+            value = value[int(index)] if isinstance(value, list) and index.isdigit() else value
+    return kind, value
