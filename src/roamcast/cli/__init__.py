@@ -27,6 +27,7 @@ COMMANDS = {
     "simulate": "Simulate one network and summarise what happened.",
     "mobility": "Show how nodes move and who meets whom, without a protocol.",
     "node": "Run a live node over UDP.",
+    "bench": "Measure speed and fidelity.",
 }
 
 
@@ -50,7 +51,7 @@ class _Commands(TyperGroup):
         return _LazyCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
 
-app = typer.Typer(cls=_Commands, add_completion=False)
+app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False)
 
 
 def _show_version(is_wanted: bool) -> None:

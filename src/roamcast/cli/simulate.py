@@ -1,0 +1,88 @@
+"""`roamcast simulate`: one network, one protocol, one seed; a summary, and the trace if it is wanted.
+
+Everything that can be refused, an unwritable trace directory included, is refused before the simulation starts.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from roamcast.cli.output import console, number, print_json
+from roamcast.cli.scenario_options import takes_run
+from roamcast.trace.files import require_writable, write_trace
+from roamcast.trace.summary import summarise
+from roamcast.world import simulator
+from roamcast.world.scenario import Run
+
+
+@takes_run
+def simulate(
+    run: Run,
+    trace: Annotated[Path | None, typer.Option(help="Keep the trace as Parquet in this new directory.")] = None,
+    raw_frames: Annotated[bool, typer.Option("--raw-frames", help="A trace row per frame, not per second.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Simulate one network and summarise what happened."""
+    if trace is not None:
+        require_writable(trace)
+    result = simulator.simulate(run, raw_frames=raw_frames)
+    if trace is not None:
+        write_trace(trace, result.recorder.batches())
+    answer = {
+        "protocol": run.protocol,
+        "parameters": run.parameters,
+        "seed": run.seed,
+        **summarise(result.recorder.table()),
+        "wall_s": result.wall_s,
+        "events": result.events,
+        "events_per_s": result.events / result.wall_s,
+        "run_id": result.recorder.run_id,
+        "trace_hash": result.recorder.trace_hash(),
+    }
+    if as_json:
+        print_json(answer)
+    else:
+        _tell(answer)
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    where = f"{answer['nodes']} nodes, {answer['duration_s']:g} s, seed {answer['seed']}"
+    title = f"{answer['protocol']}: {where}"
+    table = Table(show_header=False, box=None, pad_edge=False, title=title, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column()
+    for name, value in _lines(answer):
+        table.add_row(name, value)
+    console().print(table)
+
+
+def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    def share(delivered: str, expected: str, ratio: str) -> str:
+        percent = number(None if answer[ratio] is None else 100 * answer[ratio], "%")
+        return f"{percent} ({answer[delivered]:,} of {answer[expected]:,})"
+
+    latency = ", ".join(
+        f"{name} {number(answer[f'latency_ms_{name}'])}" for name in ("mean", "p50", "p95", "p99")
+    )
+    frames = [
+        (f"frames {label}", f"{count:,} ({number(answer['bytes'][label] / 1000, 'kB')})")
+        for label, count in answer["frames"].items()
+    ]
+    lost = [(f"lost: {reason}", f"{count:,}") for reason, count in answer["frames_lost"].items()]
+    dropped = [(f"dropped: {reason}", f"{count:,}") for reason, count in answer["dropped"].items()]
+    return [
+        ("publications", f"{answer['publications']:,}"),
+        ("delivered", share("delivered", "expected", "delivery_ratio")),
+        ("of the reachable", share("delivered_reachable", "expected_reachable", "delivery_ratio_reachable")),
+        ("duplicates", f"{answer['duplicates']:,}"),
+        ("latency, ms", latency),
+        ("hops", f"{number(answer['hops_mean'])}, {number(answer['stretch_mean'])} times the shortest path"),
+        *frames,
+        ("frames per delivery", number(answer["frames_per_delivery"])),
+        *lost,
+        *dropped,
+        ("computed in", f"{answer['wall_s']:.2f} s, {answer['events_per_s']:,.0f} events per second"),
+        ("trace hash", answer["trace_hash"]),
+    ]
