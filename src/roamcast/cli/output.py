@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import typer
 from rich.console import Console
+from rich.table import Table
 
 
 def print_json(answer: Any) -> None:
@@ -23,3 +24,12 @@ def number(value: float | None, unit: str = "") -> str:
         return "–"
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return f"{text} {unit}" if unit else text
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    table = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)

@@ -14,6 +14,7 @@
 | `contact` | a | b | | | 1 up, 0 down | | | | | |
 | `fault` | node | | | | | | | | | what happened |
 | `end` | | | | | | | | nodes | | |
+| `run` | | | | | wall time, s | | | trace rows | `done` or `failed` | the trace's hash, or the error |
 
 - `frame` is summed per second and message label (`t` is the start of that second, `node` is null), or one row per frame
   when raw frames were asked for (`node` is the sender). `load` is summed per node over the run, at its end.
@@ -21,9 +22,10 @@
 - `shortest_hops` stands on `published` rows of simulated runs only: for each node in order of address, the length of
   the shortest path from the publisher at that instant, -1 where there is none. Reachability and stretch come from it.
 - `end` is the last row of a run; its `t` is the run's duration.
+- `run` is a campaign's note of how a run went. It is no part of the run's trace: no simulator or node writes it.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import pyarrow as pa
 
@@ -41,6 +43,7 @@ Kind = Literal[
     "contact",
     "fault",
     "end",
+    "run",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -57,27 +60,26 @@ class Record(NamedTuple):
     value: float | None = None
     hops: int | None = None
     bytes: int | None = None
-    count: int | None = None
+    count: int | None = None  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     category: str | None = None
     detail: str | None = None
     shortest_hops: list[int] | None = None
 
 
-SCHEMA = pa.schema(
-    [
-        pa.field("run_id", pa.string(), nullable=False),
-        pa.field("t", pa.float64(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("node", pa.int64()),
-        pa.field("peer", pa.int64()),
-        pa.field("event_id", pa.int64()),
-        pa.field("cause_id", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("hops", pa.int32()),
-        pa.field("bytes", pa.int64()),
-        pa.field("count", pa.int64()),
-        pa.field("category", pa.string()),
-        pa.field("detail", pa.string()),
-        pa.field("shortest_hops", pa.list_(pa.int16())),
-    ]
-)
+_FIELDS: list["pa.Field[Any]"] = [
+    pa.field("run_id", pa.string(), nullable=False),
+    pa.field("t", pa.float64(), nullable=False),
+    pa.field("kind", pa.string(), nullable=False),
+    pa.field("node", pa.int64()),
+    pa.field("peer", pa.int64()),
+    pa.field("event_id", pa.int64()),
+    pa.field("cause_id", pa.int64()),
+    pa.field("value", pa.float64()),
+    pa.field("hops", pa.int32()),
+    pa.field("bytes", pa.int64()),
+    pa.field("count", pa.int64()),
+    pa.field("category", pa.string()),
+    pa.field("detail", pa.string()),
+    pa.field("shortest_hops", pa.list_(pa.int16())),
+]
+SCHEMA = pa.schema(_FIELDS)

@@ -34,14 +34,14 @@ class Mobility(Settings, frozen=True):
     contacts: tuple[tuple[int, int, float, float], ...] = ()  # contacts: (a, b, from_s, until_s)
 
     def __post_init__(self) -> None:
-        require(0 < self.speed_min_mps, "speed_min_mps", self.speed_min_mps, "above 0 (0 has no steady state)")
+        require(self.speed_min_mps > 0, "speed_min_mps", self.speed_min_mps, "above 0 (0 has no steady state)")
         require(self.speed_min_mps <= self.speed_max_mps, "speed_max_mps", self.speed_max_mps, "at least speed_min_mps")
         require(self.speed_max_mps <= 10_000, "speed_max_mps", self.speed_max_mps, "at most 10000")
-        require(0 <= self.pause_min_s, "pause_min_s", self.pause_min_s, "at least 0")
+        require(self.pause_min_s >= 0, "pause_min_s", self.pause_min_s, "at least 0")
         require(self.pause_min_s <= self.pause_max_s, "pause_max_s", self.pause_max_s, "at least pause_min_s")
-        require(1 <= self.groups, "groups", self.groups, "at least 1")
-        require(0 < self.group_radius_m, "group_radius_m", self.group_radius_m, "above 0")
-        require(self.spacing_m is None or 0 < self.spacing_m, "spacing_m", self.spacing_m, "above 0")
+        require(self.groups >= 1, "groups", self.groups, "at least 1")
+        require(self.group_radius_m > 0, "group_radius_m", self.group_radius_m, "above 0")
+        require(self.spacing_m is None or self.spacing_m > 0, "spacing_m", self.spacing_m, "above 0")
 
 
 class Radio(Settings, frozen=True):
@@ -62,9 +62,9 @@ class Radio(Settings, frozen=True):
     queue_frames: int | None = None  # ns2: 50; ns3: 500
 
     def __post_init__(self) -> None:
-        require(0 < self.range_m, "range_m", self.range_m, "above 0")
+        require(self.range_m > 0, "range_m", self.range_m, "above 0")
         require(0 <= self.loss < 1, "loss", self.loss, "at least 0 and below 1")
-        require(0 < self.ideal_delay_s, "ideal_delay_s", self.ideal_delay_s, "above 0")
+        require(self.ideal_delay_s > 0, "ideal_delay_s", self.ideal_delay_s, "above 0")
         sense = self.carrier_sense_range_m
         require(sense is None or sense >= self.range_m, "carrier_sense_range_m", sense, "at least range_m")
         for field in ("data_rate_mbps", "broadcast_rate_mbps", "control_rate_mbps"):
@@ -108,14 +108,14 @@ class Workload(Settings, frozen=True):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         require(self.topic_depth <= LEVELS_MAX, "topic_depth", self.topic_depth, f"at most {LEVELS_MAX}")
         require(self.topic_fanout <= 1000, "topic_fanout", self.topic_fanout, "at most 1000")
-        require(0 < self.burst_share, "burst_share", self.burst_share, "above 0")
-        require(0 < self.burst_period_s, "burst_period_s", self.burst_period_s, "above 0")
-        require(0 <= self.rate_per_s, "rate_per_s", self.rate_per_s, "at least 0")
+        require(self.burst_share > 0, "burst_share", self.burst_share, "above 0")
+        require(self.burst_period_s > 0, "burst_period_s", self.burst_period_s, "above 0")
+        require(self.rate_per_s >= 0, "rate_per_s", self.rate_per_s, "at least 0")
         period = self.resubscribe_period_s
         require(period is None or period > 0, "resubscribe_period_s", period, "above 0")
         require(0 <= self.payload_bytes <= 1400, "payload_bytes", self.payload_bytes, "between 0 and 1400")
-        require(0 <= self.start_s, "start_s", self.start_s, "at least 0")
-        require(0 <= self.tail_s, "tail_s", self.tail_s, "at least 0")
+        require(self.start_s >= 0, "start_s", self.start_s, "at least 0")
+        require(self.tail_s >= 0, "tail_s", self.tail_s, "at least 0")
 
 
 class Partition(Settings, frozen=True):
@@ -150,7 +150,7 @@ class Faults(Settings, frozen=True):
             require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
         total = sum(getattr(self, field) for field in shares)
         require(total <= 1, " + ".join(shares), total, "at most 1")
-        require(0 < self.return_after_s, "return_after_s", self.return_after_s, "above 0")
+        require(self.return_after_s > 0, "return_after_s", self.return_after_s, "above 0")
 
 
 class Scenario(Settings, frozen=True):
@@ -170,8 +170,8 @@ class Scenario(Settings, frozen=True):
         for field in ("publishers", "subscribers"):
             count = getattr(self.workload, field)
             require(count is None or count <= self.nodes, f"workload.{field}", count, f"at most nodes ({self.nodes})")
-        positions = self.mobility.positions_m
-        require(not positions or len(positions) == self.nodes, "nodes", self.nodes, f"{len(positions)}, as in positions")
+        given = len(self.mobility.positions_m)
+        require(given in (0, self.nodes), "nodes", self.nodes, f"{given}, as many as there are positions")
         paths = self.mobility.paths
         require(not paths or len(paths) == self.nodes, "nodes", self.nodes, f"{len(paths)}, as in the movement file")
 

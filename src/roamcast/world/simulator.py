@@ -92,19 +92,20 @@ class Simulation(Oracle):
                 self.topology.set_up(node, False)
             else:
                 self._start_node(node)
+        for second in range(1, int(np.ceil(scenario.duration_s)) + 1):  # before the actions of the same instant
+            self.scheduler.at(float(second), self._write_frames, second - 1)
         for fault in faults:
             self.scheduler.at(fault.t_s, self._strike, fault)
         for action in agenda(scenario, run.seed) if actions is None else actions:
             self.scheduler.at(action.t_s, self._act, action)
-        self.scheduler.at(1.0, self._flush_frames, None)
 
     def run_until(self, t: float) -> None:
         self.scheduler.run(t)
 
     def finish(self) -> None:
         """Writes what is summed over the run."""
-        self._write_frames(self.scheduler.now)
         now = self.scheduler.now
+        self._write_frames(max(0, int(np.ceil(now)) - 1))
         for node, load in enumerate(self.medium.loads):
             for label, tally in load.items():
                 self.recorder.add(
@@ -191,7 +192,7 @@ class Simulation(Oracle):
         now = self.scheduler.now
         changes = self._changes
         while changes and changes[-1][0] <= now:
-            _, begins, which, a, b = changes.pop()
+            begins, which, a, b = changes.pop()[1:]
             if which:
                 self.topology.set_sensed(a, b, bool(begins))
             else:
@@ -217,17 +218,13 @@ class Simulation(Oracle):
             )
         )
 
-    def _flush_frames(self, _: None) -> None:
-        self._write_frames(self.scheduler.now)
-        self.scheduler.at(self.scheduler.now + 1.0, self._flush_frames, None)
-
-    def _write_frames(self, now: float) -> None:
-        second = float(max(0, int(np.ceil(now)) - 1))
+    def _write_frames(self, second: int) -> None:
+        """Everything sent since the last time, in the name of `second`."""
         if not self._raw_frames:
             for label, tally in self.medium.tallies.items():
                 self.recorder.add(
                     Record(
-                        second,
+                        float(second),
                         "frame",
                         value=tally.airtime_s,
                         bytes=tally.bytes,

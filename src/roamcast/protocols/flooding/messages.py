@@ -6,7 +6,7 @@ from roamcast.events import Event
 from roamcast.protocols.api import Category, Message
 
 
-class Flood(Message, tag=16):
+class Flood(Message, frozen=True, tag=16):
     """An event on its way to everybody."""
 
     category: ClassVar[Category] = "publish_subscribe"

@@ -3,15 +3,15 @@
 The receiver has locked on the first frame; later ones are noise to it. Three rules:
 
 - `bit-errors` (ns-3 with a range propagation model): all signals arrive equally strong. One that starts while the
-  preamble is being detected ruins it; later ones flip bits, at the bit error rate of the modulation for a signal-to-noise
-  ratio of one over the number of interferers (22 MHz of bandwidth, as in 802.11b).
+  preamble is being detected ruins it; later ones flip bits, at the bit error rate of the modulation for a ratio of
+  signal to noise of one over the number of interferers (22 MHz of bandwidth, as in 802.11b).
 - `threshold` (ns-2): the first frame survives if it is at least 10 dB stronger than each later one, by two-ray ground
   propagation. Without positions (contact lists) all count as equally strong.
 - `none`: any overlap destroys.
 """
 
+import math
 from functools import lru_cache
-from math import exp, pi, sqrt
 
 from roamcast.protocols.api import Point
 from roamcast.seeds import Random
@@ -52,7 +52,7 @@ def survival(frame: Frame, others: list[Frame]) -> float:
     payload = frame.start + PREAMBLE_S
     if len(others) == 1 and others[0].start >= payload:  # the common case, without the general search below
         overlap_s = min(frame.end, others[0].end) - others[0].start
-        return (1 - bit_error_rate(frame.rate_bps, 1)) ** (overlap_s * frame.rate_bps)
+        return math.pow(1 - bit_error_rate(frame.rate_bps, 1), overlap_s * frame.rate_bps)
     chance = 1.0
     edges = sorted({frame.end, payload, *(other.start for other in others), *(other.end for other in others)})
     begin = payload - HEADER_S
@@ -73,9 +73,9 @@ def bit_error_rate(rate_bps: float, interferers: int) -> float:
     """DBPSK up to 1 Mbit/s, DQPSK above."""
     energy = BANDWIDTH_HZ / rate_bps / interferers
     if rate_bps <= 1e6:
-        return min(0.5, 0.5 * exp(-energy))
-    scale = (sqrt(2) + 1) / sqrt(8 * pi * sqrt(2))
-    return min(0.5, scale / sqrt(energy) * exp(-(2 - sqrt(2)) * energy))
+        return min(0.5, 0.5 * math.exp(-energy))
+    scale = (math.sqrt(2) + 1) / math.sqrt(8 * math.pi * math.sqrt(2))
+    return min(0.5, scale / math.sqrt(energy) * math.exp(-(2 - math.sqrt(2)) * energy))
 
 
 def received_power(source: Point, at: Point) -> float:

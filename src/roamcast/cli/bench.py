@@ -1,0 +1,86 @@
+"""`roamcast bench`: how fast the simulator is, and how true to ns-3.
+
+Figures of speed depend on the machine and on what else it is doing: compare figures of one run with each other.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from roamcast.bench import fidelity as fidelity_bench
+from roamcast.bench import flood as flood_bench
+from roamcast.cli.output import print_json, print_table
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+
+
+@app.callback()
+def _bench() -> None:
+    """Measure speed and fidelity."""
+
+
+@app.command()
+def flood(
+    nodes: Annotated[list[int] | None, typer.Option(help="Network sizes, repeatable (50, 250, 1000).")] = None,
+    duration_s: Annotated[float, typer.Option("--duration", min=1, help="Simulated seconds.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Decides every random draw.")] = 1,
+    json: JsonOption = False,
+) -> None:
+    """Time floods with the full DCF radio, trace on: 22 sources, one 64-byte payload a second each."""
+    figures = [flood_bench.measure(size, duration_s, seed)._asdict() for size in nodes or [50, 250, 1000]]
+    by_size = {row["nodes"]: row["us_per_transmission"] for row in figures}
+    if json:
+        # The requirement is stated for 250 nodes: that size, or the nearest that was measured, stands on top.
+        answer: dict[str, Any] = dict(min(figures, key=lambda row: abs(row["nodes"] - 250)))
+        answer["sizes"] = figures
+        answer["us_per_transmission_largest_to_smallest"] = by_size[max(by_size)] / by_size[min(by_size)]
+        print_json(answer)
+        return
+    print_table(
+        "Floods, DCF radio, one core",
+        ["nodes", "times real time", "wall s per simulated s", "µs per transmission", "events per s"],
+        [
+            [
+                str(row["nodes"]),
+                f"{row['times_real_time']:.1f}",
+                f"{row['wall_s_per_simulated_s']:.4f}",
+                f"{row['us_per_transmission']:.1f}",
+                f"{row['events_per_s']:,.0f}",
+            ]
+            for row in figures
+        ],
+    )
+
+
+@app.command()
+def fidelity(
+    layouts: Annotated[list[Path], typer.Argument(help="Layout files with ns-3's measurements.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Simulations per layout.")] = 3,
+    json: JsonOption = False,
+) -> None:
+    """Run the DCF radio on layouts that ns-3 measured, and compare."""
+    read = [fidelity_bench.read_layout(path) for path in layouts]
+    results = [
+        {"file": str(path), **fidelity_bench.compare(layout, seeds)}
+        for path, layout in zip(layouts, read, strict=True)
+    ]
+    mean = {
+        name: float(np.mean([result["flood"]["difference"][name] for result in results]))
+        for name in fidelity_bench.FLOOD_FIGURES
+    }
+    if json:
+        print_json({"layouts": results, "flood_difference_mean": mean})
+        return
+    rows: list[list[str]] = []
+    for result in results:
+        comparisons = [("flood", result["flood"])]
+        comparisons += [(f"unicast {row['packets_per_s_per_node']}/s", row) for row in result.get("unicast", [])]
+        for what, row in comparisons:
+            for name, ours in row["ours"].items():
+                theirs, difference = row["ns3"][name], row["difference"][name]
+                rows.append([result["file"], what, name, f"{ours:.4g}", f"{theirs:.4g}", f"{difference:+.1%}"])
+    print_table("DCF radio beside ns-3", ["layout", "load", "figure", "ours", "ns-3", "difference"], rows)
