@@ -22,7 +22,8 @@ How well
 Cost
     Over `frame` rows, sums of `count`, `bytes` and `value`: `frames`, `bytes`, `airtime_s` by `detail` (the message
     label), the same with `_by_category` by `category`, with `_total` over all. `control_frames_share`,
-    `control_bytes_share`, `control_airtime_share`: the category `maintenance` / total.
+    `control_bytes_share`, `control_airtime_share`: the category `maintenance` / total. (What the link itself sends,
+    such as acknowledgements, is a category of its own and part of the total.)
     `frames_per_delivery`, `bytes_per_delivery`, `airtime_per_delivery_ms`: total / delivered.
     `load_fairness`: Jain's index (sum x)^2 / (n sum x^2), where x is a node's sum of `value` over its `load` rows and n
     is the number of nodes; nodes without rows have 0. 1 is an even load, 1/n means that one node carries all.
