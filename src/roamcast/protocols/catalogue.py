@@ -8,8 +8,14 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
+from roamcast.protocols.oracle import OracleTrees
 
-PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in (Flooding, Gossip)}
+_ALL: list[type[Protocol]] = [
+    Flooding,
+    Gossip,
+    OracleTrees,
+]
+PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}
 
 
 def protocol_class(name: str) -> type[Protocol]:
