@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from roamcast.cli import main
 from roamcast.cli.mobility import mobility
 from roamcast.errors import ConfigurationError
 
@@ -34,6 +35,16 @@ def refusal(*arguments: object) -> str:
         run(*arguments)
     assert "\n" not in str(refused.value)
     return str(refused.value)
+
+
+def test_roamcast_finds_it_and_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, status in ((["mobility", "--json"], 0), (["mobility", "--at", "-1"], 2)):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == status
+    told = capsys.readouterr()
+    assert json.loads(told.out)["nodes"] == 50
+    assert told.err == "roamcast: at = -1.0: must be at least 0 and below the duration (100)\n"
 
 
 def test_a_lattice_is_summarised() -> None:
@@ -71,14 +82,14 @@ def test_a_network_without_contacts_has_no_mean_duration() -> None:
 
 
 def test_written_movements_and_contacts_give_the_same_answer(tmp_path: Path) -> None:
-    drawn = ("--nodes", 25, "--area", "600x400", "--range", 120, "--seed", 4, "--pause", "0:5", "--duration", 60)
+    drawn = ("--nodes", 25, "--area", "600x400", "--range", 120, "--seed", 4, "--pause-max", 5, "--duration", 60)
     direct = answer(*drawn, "--write", "movements", "--out", tmp_path / "moves.ns")
     run(*drawn, "--write", "contacts", "--out", tmp_path / "contacts.txt")
     run(*drawn, "--write", "positions", "--out", tmp_path / "places.txt", "--at", 30)
     assert direct["written"] == [str(tmp_path / "moves.ns")]
     measures = ("nodes", "contacts", "links", "largest_component_share")
     from_moves = answer("--movements", tmp_path / "moves.ns", "--range", 120, "--duration", 60)
-    from_contacts = answer("--contacts-file", tmp_path / "contacts.txt")
+    from_contacts = answer("--contacts", tmp_path / "contacts.txt")
     from_places = answer("--positions", tmp_path / "places.txt", "--range", 120)
     for found in (from_moves, from_contacts):
         assert [found[measure] for measure in measures] == [direct[measure] for measure in measures]
@@ -101,25 +112,49 @@ def test_the_map_shows_every_node_and_link(tmp_path: Path) -> None:
     assert path.read_bytes() == first
 
 
+def test_partitions_of_a_scenario_file_cut_and_are_drawn_while_they_stand(tmp_path: Path) -> None:
+    scenario, path = tmp_path / "wall.toml", tmp_path / "map.svg"
+    scenario.write_text(
+        """
+        [scenario]
+        nodes = 9
+        area_m = 200
+        mobility.model = "grid"
+        radio.range_m = 100
+        [[scenario.faults.partitions]]
+        from_s = 10
+        until_s = 30
+        west_m = -1
+        south_m = -1
+        east_m = 50
+        north_m = 300
+        """
+    )
+    links = [answer("--scenario", scenario, "--at", at_s)["links"] for at_s in (9, 10, 29, 30)]
+    assert links == [12, 9, 9, 12]
+    for at_s, is_shown in ((9, False), (10, True)):
+        run("--scenario", scenario, "--map", path, "--at", at_s)
+        assert ("partition" in {element.text for element in ElementTree.parse(path).iter(f"{SVG}text")}) is is_shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("--area", "-5"), "area_m = (-5.0, -5.0): must be above 0"),
         (("--area", "wide"), "--area: 'wide' is not a size"),
-        (("--area", "inf"), "area_m = (inf, inf): must be"),
+        (("--area", "inf"), "area_m = (inf, inf): must be above 0 and finite"),
         (("--duration", "inf"), "duration_s = inf: must be"),
         (("--nodes", "0"), "nodes = 0: must be between 1"),
-        (("--pause", "long"), "--pause: 'long' is not a pause"),
-        (("--pause", "9:3"), "pause_max_s = 3.0: must be at least pause_min_s"),
+        (("--pause-min", "9", "--pause-max", "3"), "pause_max_s = 3.0: must be at least pause_min_s"),
         (("--speed-min", "0"), "speed_min_mps = 0.0: must be above 0"),
-        (("--speed-max", "1e300"), "speed_max_mps = 1e+300: must be"),
+        (("--speed-max", "1e300"), "speed_max_mps = 1e+300: must be at most 10000"),
         (("--at", "100"), "at = 100.0: must be at least 0 and below the duration (100)"),
         (("--write", "contacts"), "--write and --out: must be given together"),
         (("--mobility", "grid", "--spacing", "900"), "mobility.spacing_m = 900.0: must be at most"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(arguments: tuple[str, ...], complaint: str) -> None:
-    assert refusal(*arguments).startswith(complaint)
+    assert complaint in refusal(*arguments)
 
 
 def test_files_are_refused_with_their_names_and_nothing_is_left_behind(tmp_path: Path) -> None:
@@ -127,9 +162,9 @@ def test_files_are_refused_with_their_names_and_nothing_is_left_behind(tmp_path:
     places.write_text("1 2\n3 4 5\n")
     contacts.write_text("0 1 0 5\n")
     assert refusal("--positions", places).startswith(f"{places}:2: ")
-    assert "one of them" in refusal("--positions", places, "--contacts-file", contacts)
-    assert "no places" in refusal("--contacts-file", contacts, "--map", tmp_path / "map.svg")
+    assert "are given; allowed: one of them" in refusal("--positions", places, "--contacts", contacts)
+    assert "no places" in refusal("--contacts", contacts, "--map", tmp_path / "map.svg")
     assert "cannot be written" in refusal("--map", tmp_path / "absent" / "map.svg")
     places.write_text("1 2\n")
-    assert refusal("--positions", places, "--nodes", 2) == "nodes = 2: must be 1, as in positions"
+    assert "nodes = 2: must be 1" in refusal("--positions", places, "--nodes", 2)
     assert sorted(tmp_path.iterdir()) == [contacts, places]

@@ -29,6 +29,7 @@ $node_(1) set Y_ 0
 $node_(1) set X_ 5e1
 $god_ set-dist 0 1 2
 
+$ns_ at 40.0 "$node_(0) setdest 110.0 120.0 10.0"
 $ns_ at 30.0 "$node_(0) setdest 10.0 20.0 0.0"
 $ns_ at 10.0 "$node_(0) setdest 110.0 20.0 5.0"  # arrives at 30
 $ns_ at 12.0 "$god_ set-dist 0 1 1"
@@ -57,7 +58,7 @@ def test_contacts_by_line(tmp_path: Path) -> None:
 
 def test_a_movement_file_goes_rests_turns_and_stops(tmp_path: Path) -> None:
     first, second = read_movements(written(tmp_path, NS2))
-    assert first == ((0.0, 10.0, 20.0), (10.0, 10.0, 20.0), (30.0, 110.0, 20.0))
+    assert first == ((0, 10, 20), (10, 10, 20), (30, 110, 20), (40, 110, 20), (50, 110, 120))
     # Redirected at (50, 50) before it arrived, by the later of two orders at the same time; then stopped halfway.
     assert second[:2] == ((0.0, 50.0, 0.0), (5.0, 50.0, 50.0))
     assert second[2] == pytest.approx((7.5, 65.0, 50.0))

@@ -20,7 +20,7 @@ AREA_M = (1500.0, 600.0)
 LATER_S = 500.0
 
 ROAMING = Mobility(speed_min_mps=0.5, speed_max_mps=20.0)
-PAUSING = Mobility(speed_min_mps=1.0, speed_max_mps=20.0, pause_min_s=10.0, pause_max_s=120.0)
+PAUSING = Mobility(speed_min_mps=1.0, speed_max_mps=20.0, pause_min_s=50.0, pause_max_s=120.0)
 RESTING = Mobility(speed_min_mps=5.0, speed_max_mps=5.0, pause_min_s=60.0, pause_max_s=60.0)
 GROUPED = Mobility(model="group", groups=NODES, speed_min_mps=1.0, speed_max_mps=20.0, group_radius_m=100.0)
 
@@ -98,6 +98,28 @@ def test_the_start_has_the_speeds_and_rests_that_theory_gives() -> None:
     resting_share = (speeds_mps(steady(RESTING, seed=5), 0.0) == 0).mean()
     trip_mean_s = Rectangle(0.0, 0.0, *AREA_M).mean_trip_m / 5.0
     assert resting_share == pytest.approx(60.0 / (60.0 + trip_mean_s), rel=0.06)
+
+
+def test_the_start_is_biased_to_long_trips_and_long_pauses_as_theory_says() -> None:
+    where = steady(PAUSING, seed=8)
+    ahead_m: list[float] = []
+    rest_s: list[float] = []
+    for node in range(NODES):
+        (_, x_m, y_m), (next_s, next_x_m, next_y_m) = where.corners(node)[:2]
+        if where.velocity(node, 0.0) == (0.0, 0.0):
+            rest_s.append(next_s)
+        else:
+            ahead_m.append(hypot(next_x_m - x_m, next_y_m - y_m))
+    # Inspection paradox: what remains of X at a random instant has moments E[X²] / 2E[X] and E[X³] / 3E[X].
+    length_squared_mean = (AREA_M[0] ** 2 + AREA_M[1] ** 2) / 6
+    ahead_mean_m = length_squared_mean / (2 * Rectangle(0.0, 0.0, *AREA_M).mean_trip_m)
+    assert np.mean(ahead_m) == pytest.approx(ahead_mean_m, rel=0.05)
+    least_s, most_s = PAUSING.pause_min_s, PAUSING.pause_max_s
+    pause_mean, pause_squared, pause_cubed = (
+        (most_s**power - least_s**power) / (power * (most_s - least_s)) for power in (2, 3, 4)
+    )
+    assert np.mean(rest_s) == pytest.approx(pause_squared / (2 * pause_mean), rel=0.05)
+    assert np.mean(np.square(rest_s)) == pytest.approx(pause_cubed / (3 * pause_mean), rel=0.08)
 
 
 def test_mean_distances_of_regions_agree_with_drawing() -> None:

@@ -5,22 +5,21 @@ connected the network is, and writes positions, movements (ns-2) or contacts for
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
 import typer
 
 from roamcast.cli.output import print_json
-from roamcast.cli.settings import size_m
+from roamcast.cli.scenario_options import takes_run
 from roamcast.errors import ConfigurationError
 from roamcast.report.still_map import still_map
 from roamcast.world import files
 from roamcast.world.contacts import ContactPlan, scenario_contacts
 from roamcast.world.mobility import Movements, movements
-from roamcast.world.scenario import Mobility, Radio, Scenario
+from roamcast.world.scenario import Run, Scenario
 
-Model = Literal["static", "waypoint", "grid", "beehive", "group"]
 Product = Literal["positions", "movements", "contacts"]
 
 
@@ -41,109 +40,30 @@ class Summary(msgspec.Struct, kw_only=True):
     written: list[str]  # files
 
 
+@takes_run
 def mobility(
-    nodes: Annotated[int | None, typer.Option(help="Number of nodes (50; with a file, as many as it has).")] = None,
-    area: Annotated[str, typer.Option(help="Side of the square area in metres, or WIDTHxHEIGHT.")] = "1000",
-    range_m: Annotated[float, typer.Option("--range", help="Radio range in metres.")] = 200.0,
-    duration_s: Annotated[
-        float | None, typer.Option("--duration", help="Seconds (100; with recorded movements or contacts, all).")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every random draw.")] = 1,
-    model: Annotated[Model, typer.Option("--mobility", help="How nodes are placed and move.")] = "waypoint",
-    positions_file: Annotated[Path | None, typer.Option("--positions", help="Static nodes: `x y` per line.")] = None,
-    movements_file: Annotated[Path | None, typer.Option("--movements", help="An ns-2 movement file.")] = None,
-    contacts_file: Annotated[
-        Path | None, typer.Option("--contacts-file", "--contacts", help="Recorded contacts: `a b from until` per line.")
-    ] = None,
-    speed_min_mps: Annotated[float, typer.Option("--speed-min", help="waypoint, group: m/s, above 0.")] = 0.1,
-    speed_max_mps: Annotated[float, typer.Option("--speed-max", help="waypoint, group: m/s.")] = 10.0,
-    pause: Annotated[str, typer.Option(help="waypoint, group: seconds between trips, or LEAST:MOST.")] = "0",
-    groups: Annotated[int, typer.Option(help="group: number of groups.")] = 5,
-    group_radius_m: Annotated[float, typer.Option("--group-radius", help="group: metres around its centre.")] = 100.0,
-    spacing_m: Annotated[
-        float | None, typer.Option("--spacing", help="grid, beehive: metres between neighbours; else fills the area.")
-    ] = None,
+    run: Run,
     write: Annotated[Product | None, typer.Option(help="What to write to --out.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for --write.")] = None,
     map_file: Annotated[Path | None, typer.Option("--map", help="Draw a still map to this SVG file.")] = None,
     at_s: Annotated[float, typer.Option("--at", help="Second of the map, of positions and of components.")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
-    """Show how nodes move and meet; write positions, movements or contacts; draw a still map."""
-    settings = {
-        "model": model,
-        "speed_min_mps": speed_min_mps,
-        "speed_max_mps": speed_max_mps,
-        "groups": groups,
-        "group_radius_m": group_radius_m,
-        "spacing_m": spacing_m,
-        **_pause(pause),
-        **_recorded(positions_file, movements_file, contacts_file),
-    }
-    scenario = _scenario(settings, nodes, size_m("--area", area), range_m, duration_s)
-    where = movements(scenario, seed)
-    plan = scenario_contacts(scenario, where)
-    texts = _texts(scenario, where, plan, at_s, write, out, map_file)
-    summary = _summary(scenario, seed, plan, at_s, [str(path) for path in texts])
+    """Show how nodes move and meet; write positions, movements or contacts; draw a still map.
+
+    Takes the options of simulate, so that the network looked at is the one simulated. What they say about protocol,
+    radio (except its range), workload and failing nodes makes no difference here.
+    """
+    where = movements(run.scenario, run.seed)
+    plan = scenario_contacts(run.scenario, where)
+    texts = _texts(run.scenario, where, plan, at_s, write, out, map_file)
     for path, text in texts.items():
         files.write_whole(path, text)
+    summary = _summary(run, plan, at_s, [str(path) for path in texts])
     if as_json:
         print_json(summary)
     else:
         typer.echo(_told(summary))
-
-
-def _recorded(positions: Path | None, movement: Path | None, contacts: Path | None) -> dict[str, Any]:
-    """The settings that a file with recorded positions, movements or contacts stands for."""
-    files_given = (("positions", positions), ("movements", movement), ("contacts-file", contacts))
-    given = [name for name, path in files_given if path is not None]
-    if len(given) > 1:
-        raise ConfigurationError(f"--{given[0]} and --{given[1]}: must be one of them, not both")
-    if positions:
-        return {"model": "static", "positions_m": files.read_positions(positions)}
-    if movement:
-        return {"model": "movements", "paths": files.read_movements(movement)}
-    if contacts:
-        return {"model": "contacts", "contacts": files.read_contacts(contacts)}
-    return {}
-
-
-def _scenario(
-    settings: dict[str, Any],
-    nodes: int | None,
-    area_m: tuple[float, float],
-    range_m: float,
-    duration_s: float | None,
-) -> Scenario:
-    try:
-        mobility = Mobility(**settings)
-        return Scenario(
-            nodes=nodes if nodes is not None else _nodes(mobility),
-            area_m=area_m,
-            duration_s=duration_s if duration_s is not None else _duration_s(mobility),
-            mobility=mobility,
-            radio=Radio(range_m=range_m),
-        )
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
-
-
-def _nodes(mobility: Mobility) -> int:
-    highest = max((max(contact[:2]) for contact in mobility.contacts), default=-1)
-    return len(mobility.positions_m) or len(mobility.paths) or highest + 1 or Scenario().nodes
-
-
-def _duration_s(mobility: Mobility) -> float:
-    ends_s = [path[-1][0] for path in mobility.paths] + [contact[3] for contact in mobility.contacts]
-    return max(ends_s, default=0.0) or Scenario().duration_s
-
-
-def _pause(text: str) -> dict[str, float]:
-    least, _, most = text.partition(":")
-    try:
-        return {"pause_min_s": float(least), "pause_max_s": float(most or least)}
-    except ValueError:
-        raise ConfigurationError(f"--pause: {text!r} is not a pause; write seconds, as in 5 or 0:10") from None
 
 
 def _texts(
@@ -161,7 +81,7 @@ def _texts(
     if (write is None) != (out is None):
         raise ConfigurationError("--write and --out: must be given together")
     if where is None and (map_file or write in ("positions", "movements")):
-        raise ConfigurationError("--contacts-file: must come without --map and --write positions|movements: no places")
+        raise ConfigurationError("--map and --write other than contacts: must come without --contacts (no places)")
     texts: dict[Path, str] = {}
     if out is not None:
         if write == "contacts" or where is None:
@@ -173,12 +93,13 @@ def _texts(
     return texts
 
 
-def _summary(scenario: Scenario, seed: int, plan: ContactPlan, at_s: float, written: list[str]) -> Summary:
+def _summary(run: Run, plan: ContactPlan, at_s: float, written: list[str]) -> Summary:
+    scenario = run.scenario
     lengths_s = plan.until_s - plan.from_s
     return Summary(
         mobility=scenario.mobility.model,
         nodes=scenario.nodes,
-        seed=seed,
+        seed=run.seed,
         range_m=scenario.radio.range_m,
         duration_s=scenario.duration_s,
         degree_mean=2 * float(lengths_s.sum()) / (scenario.nodes * scenario.duration_s),

@@ -8,7 +8,7 @@ from roamcast.world.scenario import Partition
 
 def border_crossings(legs: list[Leg], partition: Partition) -> list[float]:
     """The times at which the node gets in, out, in, out, … while the partition stands; being inside when it begins
-    or ends counts as getting in or out then. The border belongs to the inside."""
+    or ends counts as getting in or out then, and turning around inside as both at once. The border is inside."""
     times_s: list[float] = []
     ends_s = [leg[0] for leg in legs[1:]] + [inf]
     for (start_s, x_m, y_m, vx_mps, vy_mps), end_s in zip(legs, ends_s, strict=True):
@@ -16,11 +16,7 @@ def border_crossings(legs: list[Leg], partition: Partition) -> list[float]:
         south_north = _between(y_m, vy_mps, partition.south_m, partition.north_m)
         in_s = max(start_s, partition.from_s, start_s + west_east[0], start_s + south_north[0])
         out_s = min(end_s, partition.until_s, start_s + west_east[1], start_s + south_north[1])
-        if in_s >= out_s:
-            continue
-        if times_s and times_s[-1] == in_s:  # it stayed inside around a corner
-            times_s[-1] = out_s
-        else:
+        if in_s < out_s:
             times_s += [in_s, out_s]
     return times_s
 
