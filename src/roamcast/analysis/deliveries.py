@@ -1,0 +1,99 @@
+"""What should have arrived beside what did, and the measures of delivery. Defined in `roamcast.trace.summary`.
+
+Expected pairs and deliveries meet in one aggregation over their union instead of a join: both are grouped by event and
+node once, which costs one shuffle and no sort. Ties among the deliveries of a pair at one instant are resolved first,
+so that the first delivery of a pair is found by aggregates that fit Spark's hash tables.
+"""
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from roamcast.analysis.expected import MATCHES, matches
+from roamcast.analysis.traces import RUN, of_kind, ratio
+
+RANK_ACCURACY = 10_000
+"""Percentiles of up to so many deliveries of a run are exact; beyond, their rank is off by at most 1 in so many."""
+
+PAIR = [RUN, "event_id", "node"]
+PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+
+
+def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFrame:
+    """One row per pair that was expected or arrived: `expected`, `arrivals`, and of the first arrival t, latency, hops.
+
+    `shortest` is null for pairs that were not expected, -1 for those without a path.
+    """
+    arrived = (
+        of_kind(trace, "delivered")
+        .groupBy(*PAIR, "t")
+        .agg(f.count(f.lit(1)).alias("arrivals"), f.min("hops").alias("hops"), f.min("value").alias("latency_s"))
+        .withColumn("shortest", f.lit(None).cast("int"))
+    )
+    wanted = matches(trace, languages).select(
+        *PAIR,
+        f.lit(None).cast("double").alias("t"),
+        f.lit(0).cast("long").alias("arrivals"),
+        f.lit(None).cast("int").alias("hops"),
+        f.lit(None).cast("double").alias("latency_s"),
+        "shortest",
+    )
+    met = arrived.unionByName(wanted).groupBy(*PAIR).agg(
+        f.max("shortest").alias("shortest"),
+        f.sum("arrivals").alias("arrivals"),
+        f.min("t").alias("first_t"),
+        f.min_by("latency_s", "t").alias("latency_s"),
+        f.min_by("hops", "t").alias("hops"),
+    )
+    return met.select(*PAIR, "shortest", "arrivals", "first_t", "latency_s", "hops")
+
+
+def delivery_measures(met: DataFrame) -> DataFrame:
+    """Per run: counts, ratios, latency, hops and stretch, from `pairs`."""
+    expected, arrived = f.col("shortest").isNotNull(), f.col("arrivals") > 0
+    reachable = f.col("shortest") >= 0
+    good = expected & arrived
+    latency_ms = f.when(good, f.col("latency_s") * 1000)
+    shares = f.array(*(f.lit(share) for share in PERCENTILES.values()))
+    counted = met.groupBy(RUN).agg(
+        f.count_if(expected).alias("expected"),
+        f.count_if(good).alias("delivered"),
+        f.count_if(reachable).alias("expected_reachable"),
+        f.count_if(reachable & arrived).alias("delivered_reachable"),
+        f.count_if(arrived & ~expected).alias("unexpected"),
+        (f.sum("arrivals") - f.count_if(arrived)).alias("duplicates"),
+        f.avg(latency_ms).alias("latency_ms_mean"),
+        f.percentile_approx(latency_ms, shares, RANK_ACCURACY).alias("percentiles"),
+        f.avg(f.when(good, f.col("hops"))).alias("hops_mean"),
+        f.avg(f.when(reachable & arrived, f.col("hops") / f.col("shortest"))).alias("stretch_mean"),
+    )
+    return counted.select(
+        RUN,
+        "expected",
+        "delivered",
+        ratio(f.col("delivered"), f.col("expected")).alias("delivery_ratio"),
+        "expected_reachable",
+        "delivered_reachable",
+        ratio(f.col("delivered_reachable"), f.col("expected_reachable")).alias("delivery_ratio_reachable"),
+        "duplicates",
+        "unexpected",
+        "latency_ms_mean",
+        *(f.col("percentiles")[place].alias(f"latency_ms_{name}") for place, name in enumerate(PERCENTILES)),
+        "hops_mean",
+        "stretch_mean",
+    )
+
+
+def delivery_over_time(met: DataFrame, trace: DataFrame, bin_s: float) -> DataFrame:
+    """Per run and time of publication, in bins of `bin_s`: expected pairs, and those of them that arrived."""
+    when = of_kind(trace, "published").select(RUN, "event_id", _bin(f.col("t"), bin_s).alias("t"))
+    wanted = met.where(f.col("shortest").isNotNull()).join(when, [RUN, "event_id"])
+    counted = wanted.groupBy(RUN, "t").agg(
+        f.count(f.lit(1)).alias("expected"), f.count_if(f.col("arrivals") > 0).alias("delivered")
+    )
+    return counted.select(RUN, "t", "expected", "delivered", ratio(f.col("delivered"), f.col("expected")).alias("ratio"))
+
+
+def _bin(t: Column, bin_s: float) -> Column:
+    return f.floor(t / bin_s) * bin_s

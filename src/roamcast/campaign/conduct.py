@@ -1,0 +1,143 @@
+"""Conducting a campaign: from its file to a directory in which every run is over.
+
+With fixed seeds there is one round. With a stopping rule there are rounds of `batch` seeds: after each, the places at
+which some point is not known precisely enough get another round, all contenders of a place together, so that their
+differences stay paired. Whether a place goes on depends only on runs of earlier rounds, so a campaign that was
+interrupted and resumed makes the same decisions as one that was not.
+
+How precise a point is, is the analysis' business: it comes in as a function.
+"""
+
+import os
+import platform
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+
+import roamcast
+from roamcast.campaign.execute import Execution, Standing
+from roamcast.campaign.file import Campaign, Stop, load_campaign
+from roamcast.campaign.plan import Point, plan_table, points, replicates
+from roamcast.campaign.session import LOCAL
+from roamcast.campaign.store import Manifest, Outcome, Store
+from roamcast.campaign.worker import Worker, simulate_runs
+from roamcast.world.scenario import TRACE_VERSION
+
+Precise = Callable[[Stop, list[str]], set[int]]
+"""Given a rule and the runs that count so far, the points whose mean is known precisely enough."""
+
+
+class Progress(NamedTuple):
+    """What a user wants to know while it runs."""
+
+    planned: int
+    done: int  # over and safe, failed ones included
+    failed: int
+    simulated: int  # finished, but their batch is not committed yet
+    running: int
+
+
+class Ending(NamedTuple):
+    """How it ended."""
+
+    planned: int
+    skipped: int  # were there already
+    failed: list[Outcome]
+
+
+class Conductor:
+    """One campaign and its directory. Making it refuses a wrong file before Spark is started."""
+
+    def __init__(self, file: Path, out: Path, *, master: str) -> None:
+        self.campaign: Campaign = load_campaign(file)
+        self.store = Store(out)
+        self._points = points(self.campaign)
+        self._manifest = Manifest(
+            campaign=self.campaign,
+            text=file.read_text(encoding="utf-8"),
+            source=str(file),
+            command=resume_command(file, out, master),
+            environment=_environment(master),
+        )
+
+    def conduct(
+        self,
+        session: SparkSession,
+        *,
+        precise: Precise,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        worker: Worker = simulate_runs,
+    ) -> Ending:
+        """Simulates whatever is not there yet."""
+        with self.store.opened(self._manifest):
+            over = self.store.outcomes()
+            before = set(over)
+            chosen: list[tuple[Point, int]] = []
+            going_on = self._points
+            for seeds in self._rounds():
+                chosen += replicates(going_on, seeds)
+                plan = plan_table(self.campaign, chosen)
+                self.store.write_plan(plan)
+                planned = dict.fromkeys(plan["run_id"].to_pylist())  # contenders may share a run: it is simulated once
+                done = [over[name] for name in planned if name in over]
+
+                def tell(standing: Standing, done: list[Outcome] = done, planned: int = len(planned)) -> None:
+                    failed = sum(outcome.failed for outcome in done) + standing.failed
+                    committed = len(done) + standing.committed
+                    on_progress(Progress(planned, committed, failed, standing.simulated, standing.running))
+
+                tell(Standing(0, 0, 0, 0))
+                missing = _rows_of(plan, [name for name in planned if name not in over])
+                execution = Execution(session, self.store, worker=worker, on_progress=tell)
+                over |= {outcome.run_id: outcome for outcome in execution.execute(missing)}
+                going_on = self._imprecise(going_on, precise, list(planned))
+                if not going_on:
+                    break
+            failed = [over[name] for name in planned if over[name].failed]
+            return Ending(len(planned), len(before & planned.keys()), failed)
+
+    def _rounds(self) -> list[list[int]]:
+        stop = self.campaign.stop
+        if stop is None:
+            return [list(self.campaign.seeds)]
+        firsts = range(1, stop.cap + 1, stop.batch)
+        return [list(range(first, min(first + stop.batch, stop.cap + 1))) for first in firsts]
+
+    def _imprecise(self, going_on: list[Point], precise: Precise, planned: list[str]) -> list[Point]:
+        """The points of the places that need another round."""
+        if self.campaign.stop is None:
+            return []
+        good = precise(self.campaign.stop, planned)
+        places = {point.place for point in going_on if point.point not in good}
+        return [point for point in going_on if point.place in places]
+
+
+def resume_command(file: Path, out: Path, master: str) -> str:
+    """What continues the campaign if it was interrupted, and repeats it into another directory."""
+    words = ["roamcast", "campaign", "run", str(file), "--out", str(out)]
+    if master != LOCAL:
+        words += ["--master", master]
+    return shlex.join(words)
+
+
+def _rows_of(plan: pa.Table, names: list[str]) -> pa.Table:
+    places = {name: row for row, name in reversed(list(enumerate(plan["run_id"].to_pylist())))}
+    return plan.take(pa.array([places[name] for name in names], pa.int64()))
+
+
+def _environment(master: str) -> dict[str, str]:
+    return {
+        "roamcast": roamcast.__version__,
+        "trace version": str(TRACE_VERSION),
+        "python": platform.python_version(),
+        "pyspark": pyspark.__version__,
+        "pyarrow": pa.__version__,
+        "master": master,
+        "system": platform.platform(),
+        "cores": str(os.cpu_count()),
+    }

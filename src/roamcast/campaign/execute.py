@@ -1,0 +1,188 @@
+"""Simulating the runs of a plan on Spark, batch by batch.
+
+A batch is one Spark job: its runs are dealt out to tasks, `mapInArrow` turns them into trace rows, and these are
+written as Parquet by kind into the staging directory, which is then committed (see `store`). The size of a batch
+balances two losses: an interruption throws away the batches under way, and every job costs Spark some tenths of a
+second. So it follows the measured length of the runs. Two batches are under way at a time, because tasks of the second
+fill the cores that the end of the first leaves idle.
+
+A run that raises is recorded by its worker. A run that takes its whole worker down (out of memory, a crash in native
+code) fails the job however often Spark repeats the task; such a batch is halved until the run is alone, and then
+recorded as failed by the driver. Any other failure of a job is no fault of a run and ends the campaign with its error.
+"""
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from math import ceil
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from roamcast.campaign.store import Outcome, Store
+from roamcast.campaign.worker import FAILED, Worker, outcome_row, simulate_runs
+from roamcast.errors import RoamcastError
+from roamcast.trace.schema import SCHEMA
+
+TRACE_SCHEMA = from_arrow_schema(SCHEMA)
+
+BATCH_S = 10.0  # what one batch should take
+TASK_S = 2.0  # what one task should take: about ten runs of 0.2 s
+TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
+BATCH_RUNS_MAX = 5000
+UNDER_WAY = 2
+POLL_S = 0.25
+
+_WORKER_DIED = ("Python worker exited unexpectedly", "Python worker terminated", "ExecutorLostFailure")
+
+
+class CampaignStopped(RoamcastError):
+    """Spark failed in a way that is not a run's fault."""
+
+
+class Standing(NamedTuple):
+    """Where an execution is; `simulated` counts runs of finished tasks that are not committed yet."""
+
+    committed: int
+    failed: int
+    simulated: int
+    running: int
+
+
+class Execution:
+    """Runs to simulate, and how far they are."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        store: Store,
+        *,
+        worker: Worker = simulate_runs,
+        on_progress: Callable[[Standing], None] = lambda standing: None,
+    ) -> None:
+        self._session = session
+        self._store = store
+        self._worker = worker
+        self._on_progress = on_progress
+        self._slots = session.sparkContext.defaultParallelism
+        self._next_batch = store.next_batch()
+        self._run_s: float | None = None  # mean length of the runs so far
+        self._committed = 0
+        self._failed = 0
+
+    def execute(self, runs: pa.Table) -> list[Outcome]:
+        """Simulates and commits all of `runs` (columns `run_id`, `run`); how they went, in order of commitment."""
+        waiting = deque(_rows(runs.select(["run_id", "run"])))
+        retries: deque[pa.Table] = deque()  # halves of batches whose worker died
+        jobs: dict[Future[None], _Batch] = {}
+        outcomes: list[Outcome] = []
+        with ThreadPoolExecutor(UNDER_WAY) as threads:
+            try:
+                while waiting or retries or jobs:
+                    while (waiting or retries) and len(jobs) < (UNDER_WAY if self._run_s else 1):
+                        batch = self._take(waiting, retries)
+                        jobs[threads.submit(self._simulate, batch)] = batch
+                    ended, _ = wait(jobs, POLL_S, FIRST_COMPLETED)
+                    for job in ended:
+                        batch = jobs.pop(job)
+                        outcomes += self._settle(job, batch, retries)
+                    self._report(jobs.values())
+            except BaseException:
+                self._session.sparkContext.setLogLevel("OFF")  # cancelled tasks would fill the screen
+                self._session.sparkContext.cancelAllJobs()
+                raise
+        return outcomes
+
+    def _take(self, waiting: "deque[_Row]", retries: "deque[pa.Table]") -> "_Batch":
+        number = self._next_batch
+        self._next_batch += 1
+        if retries:
+            runs = retries.popleft()
+            return _Batch(number, runs, len(runs))
+        if self._run_s is None:
+            size, per_task = self._slots * TASKS_PER_SLOT, 1
+        else:
+            size = min(BATCH_RUNS_MAX, max(self._slots, round(BATCH_S * self._slots / self._run_s)))
+            per_task = max(1, min(round(TASK_S / self._run_s), ceil(len(waiting) / (self._slots * TASKS_PER_SLOT))))
+        rows = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+        return _Batch(number, _table(rows), ceil(len(rows) / per_task))
+
+    def _simulate(self, batch: "_Batch") -> None:
+        context = self._session.sparkContext
+        context.setJobGroup(batch.group(self._store), "roamcast campaign")
+        (
+            self._session.createDataFrame(batch.runs)
+            .repartition(batch.tasks)
+            .mapInArrow(self._worker, TRACE_SCHEMA)
+            .write.partitionBy("kind")
+            .parquet(str(self._store.stage(batch.number).resolve()))
+        )
+
+    def _settle(self, job: Future[None], batch: "_Batch", retries: "deque[pa.Table]") -> list[Outcome]:
+        error = job.exception()
+        if error is not None:
+            if not (isinstance(error, PySparkException) and any(sign in str(error) for sign in _WORKER_DIED)):
+                raise CampaignStopped(f"Spark gave up: {_first_line(error)}") from error
+            if len(batch.runs) > 1:
+                half = len(batch.runs) // 2
+                retries.extend([batch.runs.slice(0, half), batch.runs.slice(half)])
+                return []
+            self._record_loss(batch)
+        outcomes = self._store.commit(batch.number)
+        self._committed += len(outcomes)
+        self._failed += sum(outcome.failed for outcome in outcomes)
+        spent = sum(outcome.wall_s for outcome in outcomes) / len(outcomes)
+        self._run_s = max(1e-3, spent if self._run_s is None else (self._run_s + spent) / 2)
+        return outcomes
+
+    def _record_loss(self, batch: "_Batch") -> None:
+        """Notes, in the worker's place, that its run took it down."""
+        name = batch.runs["run_id"][0].as_py()
+        row = outcome_row(name, FAILED, "the worker process died while it simulated this run (out of memory?)", 0.0, 0)
+        place = self._store.stage(batch.number) / "kind=run"
+        shutil.rmtree(place.parent, ignore_errors=True)
+        place.mkdir(parents=True)
+        pq.write_table(pa.Table.from_batches([row]).drop_columns("kind"), place / "part-00000.parquet")
+
+    def _report(self, batches: Iterable["_Batch"]) -> None:
+        tracker = self._session.sparkContext.statusTracker()
+        simulated = running = 0
+        for batch in batches:
+            for job in tracker.getJobIdsForGroup(batch.group(self._store)):
+                info = tracker.getJobInfo(job)
+                last = tracker.getStageInfo(max(info.stageIds)) if info and info.stageIds else None
+                if last is not None and last.numTasks == batch.tasks:
+                    simulated += len(batch.runs) * last.numCompletedTasks // batch.tasks
+                    running += last.numActiveTasks
+        self._on_progress(Standing(self._committed, self._failed, simulated, running))
+
+
+class _Batch(NamedTuple):
+    number: int
+    runs: pa.Table
+    tasks: int
+
+    def group(self, store: Store) -> str:
+        """The name under which Spark knows the batch's job."""
+        return store.stage(self.number).name
+
+
+_Row = tuple[str, str]
+
+
+def _rows(runs: pa.Table) -> Iterable[_Row]:
+    return zip(*(column.to_pylist() for column in runs.columns), strict=True)
+
+
+def _table(rows: list[_Row]) -> pa.Table:
+    names, texts = zip(*rows, strict=True)
+    return pa.table({"run_id": names, "run": texts})
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

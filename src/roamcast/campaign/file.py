@@ -1,0 +1,198 @@
+"""Campaign files: one TOML that says what to simulate.
+
+    title = "How far does gossip get?"
+    protocols = ["flooding", { name = "gossip", label = "gossip 0.5", probability = 0.5 }]
+    seeds = 20                                  # or a list of seeds, or a [stop] rule
+
+    [scenario]                                  # as for `roamcast simulate`
+    duration_s = 60
+    workload.rate_per_s = 1
+
+    [grid]                                      # every combination is simulated
+    scenario.mobility.speed_max_mps = [1, 10]
+    gossip.certain_hops = [1, 2]                # one protocol's parameter; `parameters.jitter_s` is everybody's
+    size = [                                    # tied: these go together
+        { scenario.nodes = 25, scenario.area_m = [700, 700] },
+        { scenario.nodes = 50, scenario.area_m = [1000, 1000] },
+    ]
+
+    [stop]                                      # instead of seeds
+    measure = "delivery_ratio"
+    half_width = 0.02                           # of the 95 % interval; or relative = 0.05, of the mean
+    batch = 5
+    cap = 100
+
+A file that makes no sense is refused with one line that names the field, the value and what is allowed.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from roamcast.campaign.grid import Axis, read_axes
+from roamcast.errors import ConfigurationError
+from roamcast.protocols.api import require
+from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.trace.measures import MEASURES
+from roamcast.world.scenario import Scenario
+
+Value = str | int | float | bool
+
+CAP_MOST = 10_000
+
+
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Replicate in batches until the mean of `measure` is known well enough at every point."""
+
+    measure: str
+    half_width: float | None = None  # target for the half-width of the 95 % confidence interval
+    relative: float | None = None  # the same as a share of the mean
+    batch: int = 5  # seeds that are added at a time
+    cap: int = 100  # seeds after which it stops, precise or not
+
+    def __post_init__(self) -> None:
+        require(self.measure in MEASURES, "measure", self.measure, f"one of {', '.join(MEASURES)}")
+        given = [target for target in (self.half_width, self.relative) if target is not None]
+        require(len(given) == 1, "half_width, relative", (self.half_width, self.relative), "given one or the other")
+        require(given[0] > 0, "half_width" if self.relative is None else "relative", given[0], "above 0")
+        require(2 <= self.batch, "batch", self.batch, "at least 2")
+        require(self.batch <= self.cap <= CAP_MOST, "cap", self.cap, f"between batch ({self.batch}) and {CAP_MOST}")
+
+    def target(self, mean: float) -> float:
+        """The widest half-width that is precise enough around `mean`."""
+        return self.half_width if self.half_width is not None else (self.relative or 0.0) * abs(mean)
+
+
+class Contender(msgspec.Struct, frozen=True):
+    """A protocol that takes part, with the parameters that the file gives it."""
+
+    label: str  # what it is called in tables and figures
+    protocol: str
+    parameters: dict[str, Value]
+
+
+class Campaign(msgspec.Struct, frozen=True):
+    title: str
+    description: str
+    scenario: dict[str, Any]  # plain data, complete in itself; the grid writes into it
+    contenders: tuple[Contender, ...]
+    axes: tuple[Axis, ...]
+    seeds: tuple[int, ...]  # empty if a stopping rule decides
+    stop: Stop | None
+    baseline: str  # label of the contender that the others are compared with
+    measures: tuple[str, ...]  # what the report shows, in order; empty shows the usual ones
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file as it is written."""
+
+    title: str = ""
+    description: str = ""
+    scenario: dict[str, Any] = {}
+    protocols: list[str | dict[str, Value]]
+    grid: dict[str, Any] = {}
+    seeds: int | list[int] | None = None
+    stop: Stop | None = None
+    baseline: str | None = None
+    measures: list[str] = []
+
+
+class _Scenario(msgspec.Struct, frozen=True):
+    """So that a mistake is reported with the whole path of its field."""
+
+    scenario: Scenario
+
+
+_Table = TypeVar("_Table")
+
+
+def load_campaign(path: Path) -> Campaign:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"campaign: {str(path)!r} cannot be read: {error}") from None
+    return parse_campaign(text, name=path.stem, directory=path.parent)
+
+
+def parse_campaign(text: str, *, name: str, directory: Path) -> Campaign:
+    """The campaign that `text` describes; files that its scenario names are looked for from `directory` on."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"campaign: not valid TOML: {error}") from None
+    file = _converted(raw, _File)
+    contenders = tuple(_contender(entry) for entry in file.protocols)
+    labels = [contender.label for contender in contenders]
+    _check(bool(contenders), "protocols", [], "at least one protocol")
+    _check(len(set(labels)) == len(labels), "protocols", labels, "told apart by different label = ... entries")
+    baseline = labels[0] if file.baseline is None else file.baseline
+    _check(baseline in labels, "baseline", baseline, f"one of {', '.join(labels)}")
+    for measure in file.measures:
+        _check(measure in MEASURES, "measures", measure, f"among {', '.join(MEASURES)}")
+    _check((file.seeds is None) != (file.stop is None), "seeds, stop", _given(file), "given one or the other")
+    return Campaign(
+        title=file.title or name,
+        description=file.description,
+        scenario=msgspec.to_builtins(_converted({"scenario": file.scenario}, _Scenario).scenario),
+        contenders=contenders,
+        axes=read_axes(file.grid, {contender.protocol for contender in contenders}),
+        seeds=_seeds(file.seeds),
+        stop=file.stop,
+        baseline=baseline,
+        measures=tuple(file.measures),
+    )
+
+
+def _converted(raw: dict[str, Any], kind: type[_Table]) -> _Table:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(_explained(error, raw)) from None
+
+
+def _contender(entry: str | dict[str, Value]) -> Contender:
+    table: dict[str, Value] = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name = table.pop("name", None)
+    _check(isinstance(name, str), "protocols", entry, 'a name, or a table with name = "..."')
+    label = table.pop("label", name)
+    _check(isinstance(label, str) and bool(label), "protocols.label", label, "text")
+    protocol_parameters(str(name), table)
+    return Contender(str(label), str(name), table)
+
+
+def _seeds(seeds: int | list[int] | None) -> tuple[int, ...]:
+    if isinstance(seeds, int):
+        _check(1 <= seeds <= CAP_MOST, "seeds", seeds, f"between 1 and {CAP_MOST}")
+        return tuple(range(1, seeds + 1))
+    if seeds is not None:
+        _check(bool(seeds) and len(set(seeds)) == len(seeds), "seeds", seeds, "at least one, each once")
+    return tuple(seeds or ())
+
+
+def _given(file: _File) -> str:
+    return "both" if file.seeds is not None else "neither"
+
+
+def _check(condition: bool, field: str, value: object, allowed: str) -> None:
+    try:
+        require(condition, field, value, allowed)
+    except ValueError as error:
+        raise ConfigurationError(f"campaign: {error}") from None
+
+
+def _explained(error: msgspec.ValidationError, raw: dict[str, Any]) -> str:
+    """One line with the value, which msgspec's own message leaves out."""
+    message, _, place = str(error).partition(" - at `$")
+    path = place.strip("`.")
+    value: Any = raw
+    for part in path.replace("[", ".").replace("]", "").split("."):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit():
+            value = value[int(part)]
+    if value is raw or isinstance(value, dict) or " = " in message:
+        allowed = f"; allowed: {', '.join(_File.__struct_fields__)}" if "unknown field" in message else ""
+        return f"campaign: {path + ': ' if path else ''}{message}{allowed}"
+    return f"campaign: {path} = {value!r}: {message}"

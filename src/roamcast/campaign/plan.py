@@ -1,0 +1,131 @@
+"""The plan: a campaign as a table with one row a run.
+
+| column | meaning |
+|---|---|
+| `run_id` | belongs to everything that decides the run's trace, so the same run has the same name in every campaign |
+| `place` | number of the scenario: all contenders of a place and seed meet the same network, so they can be paired |
+| `point` | number of the contender with its swept parameters at a place: seeds of a point are replicates |
+| `protocol` | the contender's label |
+| `seed` | |
+| `run` | the whole run as JSON |
+| one per swept setting | its value at this point as text; null where the contender lacks the parameter |
+
+Numbers of places and points follow the order of the file, and do not depend on the seeds.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from roamcast.campaign.file import Campaign, Contender
+from roamcast.campaign.grid import combinations, protocol_settings, scenario_settings, written_into
+from roamcast.errors import ConfigurationError
+from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.world.scenario import Run, Scenario, run_id
+
+RUN_COLUMNS = pa.schema(
+    [
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("place", pa.int32(), nullable=False),
+        pa.field("point", pa.int32(), nullable=False),
+        pa.field("protocol", pa.string(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("run", pa.string(), nullable=False),
+    ]
+)
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A contender with its parameters at a place; a run is a point with a seed."""
+
+    point: int
+    place: int
+    contender: Contender
+    scenario: Scenario
+    parameters: dict[str, Any]
+    settings: dict[str, str]  # column -> the swept setting's value, only those that this point has
+
+    def run(self, seed: int) -> Run:
+        return Run(
+            scenario=self.scenario, protocol=self.contender.protocol, parameters=dict(self.parameters), seed=seed
+        )
+
+
+def points(campaign: Campaign) -> list[Point]:
+    """Every point of the campaign; refuses combinations that make no sense."""
+    names = column_names(campaign)
+    places: dict[str, int] = {}
+    found: dict[tuple[int, str, tuple[tuple[str, str], ...]], Point] = {}
+    for combination in combinations(campaign.axes):
+        inside = scenario_settings(combination)
+        scenario = _scenario(campaign.scenario, inside)
+        place = places.setdefault(msgspec.json.encode(scenario).decode(), len(places))
+        for contender in campaign.contenders:
+            own = protocol_settings(combination, contender.protocol)
+            parameters = contender.parameters | {path.partition(".")[2]: value for path, value in own.items()}
+            protocol_parameters(contender.protocol, parameters)
+            swept = {path: value for path, value in combination.items() if path.startswith("scenario.") or path in own}
+            settings = {names[path]: _text(value) for path, value in swept.items()}
+            key = (place, contender.label, tuple(settings.items()))
+            if key not in found:
+                found[key] = Point(len(found), place, contender, scenario, parameters, settings)
+    return list(found.values())
+
+
+def column_names(campaign: Campaign) -> dict[str, str]:
+    """Swept path -> its column: the last word of the path where that is unique, else the whole path."""
+    paths = [path for axis in campaign.axes for path in axis.paths]
+    lasts = [path.rpartition(".")[2] for path in paths]
+    taken = set(RUN_COLUMNS.names)
+    return {
+        path: last if lasts.count(last) == 1 and last not in taken else path.replace(".", "_")
+        for path, last in zip(paths, lasts, strict=True)
+    }
+
+
+def plan_table(campaign: Campaign, chosen: Iterable[tuple[Point, int]]) -> pa.Table:
+    """The runs of these points and seeds, in this order."""
+    columns = list(column_names(campaign).values())
+    rows = [
+        {
+            "run_id": run_id(run),
+            "place": point.place,
+            "point": point.point,
+            "protocol": point.contender.label,
+            "seed": seed,
+            "run": msgspec.json.encode(run, order="deterministic").decode(),
+        }
+        | {column: point.settings.get(column) for column in columns}
+        for point, seed in chosen
+        for run in (point.run(seed),)
+    ]
+    schema = RUN_COLUMNS
+    for column in columns:
+        schema = schema.append(pa.field(column, pa.string()))
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def replicates(campaign_points: Iterable[Point], seeds: Iterable[int]) -> Iterator[tuple[Point, int]]:
+    """Seed by seed, so that what is done first is a whole, if rough, picture."""
+    whole = list(campaign_points)
+    return ((point, seed) for seed in seeds for point in whole)
+
+
+def decode_run(text: str) -> Run:
+    return msgspec.json.decode(text, type=Run)
+
+
+def _scenario(base: dict[str, Any], inside: dict[str, Any]) -> Scenario:
+    try:
+        return msgspec.convert(written_into(base, inside), Scenario)
+    except msgspec.ValidationError as error:
+        swept = ", ".join(f"{path} = {value!r}" for path, value in inside.items())
+        raise ConfigurationError(f"campaign: scenario{f' with {swept}' if swept else ''}: {error}") from None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " x ".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,45 @@
+"""The measures that are one number per run: their names, what they are called, and which way is better.
+
+`roamcast.trace.summary` defines them to the letter; the analysis of campaigns computes the same with Spark.
+"""
+
+from typing import Literal, NamedTuple
+
+
+class Measure(NamedTuple):
+    title: str
+    unit: str = ""
+    better: Literal["higher", "lower", ""] = ""  # empty where neither is better in itself
+
+
+MEASURES: dict[str, Measure] = {
+    "delivery_ratio": Measure("Delivery ratio", better="higher"),
+    "delivery_ratio_reachable": Measure("Delivery ratio among reachable pairs", better="higher"),
+    "latency_ms_mean": Measure("Mean latency", "ms", "lower"),
+    "latency_ms_p50": Measure("Median latency", "ms", "lower"),
+    "latency_ms_p95": Measure("95th percentile of latency", "ms", "lower"),
+    "latency_ms_p99": Measure("99th percentile of latency", "ms", "lower"),
+    "hops_mean": Measure("Mean hops", "hops", "lower"),
+    "stretch_mean": Measure("Hops over the shortest path", "", "lower"),
+    "frames_per_delivery": Measure("Frames per delivery", "frames", "lower"),
+    "bytes_per_delivery": Measure("Bytes per delivery", "bytes", "lower"),
+    "airtime_per_delivery_ms": Measure("Airtime per delivery", "ms", "lower"),
+    "control_frames_share": Measure("Maintenance's share of frames", better="lower"),
+    "control_bytes_share": Measure("Maintenance's share of bytes", better="lower"),
+    "control_airtime_share": Measure("Maintenance's share of airtime", better="lower"),
+    "load_fairness": Measure("Fairness of load (Jain)", better="higher"),
+    "chain_completion_ratio": Measure("Complete causal chains", better="higher"),
+    "chain_time_ms_mean": Measure("Time of a complete causal chain", "ms", "lower"),
+    "publications": Measure("Publications", "events"),
+    "expected": Measure("Expected deliveries", "pairs"),
+    "delivered": Measure("Deliveries", "pairs", "higher"),
+    "expected_reachable": Measure("Expected reachable deliveries", "pairs"),
+    "delivered_reachable": Measure("Deliveries among reachable pairs", "pairs", "higher"),
+    "deliveries_per_event": Measure("Deliveries per event", "pairs"),
+    "duplicates": Measure("Duplicate deliveries", "deliveries", "lower"),
+    "unexpected": Measure("Unexpected deliveries", "pairs", "lower"),
+    "frames_total": Measure("Frames", "frames", "lower"),
+    "bytes_total": Measure("Bytes on the air", "bytes", "lower"),
+    "airtime_s_total": Measure("Airtime", "s", "lower"),
+    "chains": Measure("Causal chains", "chains"),
+}
