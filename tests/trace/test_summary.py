@@ -155,6 +155,15 @@ def test_without_shortest_paths_nothing_is_known_to_be_reachable() -> None:
     assert summary["stretch_mean"] is None
 
 
+def test_a_node_beyond_the_list_of_shortest_paths_is_not_reachable() -> None:
+    asked = [subscribed(0.0, node, "0..10") for node in (1, 2)]
+    lists = [published(1.0, 0, 1, 5.0, [0, 3]), published(2.0, 0, 2, 5.0), published(3.0, 0, 3, 5.0, [0, -1, 2])]
+    summary = summarise(table(*asked, *lists, delivered(3.5, 2, 0, 3, 0.5, 3)))
+    assert summary["expected"] == 6
+    assert summary["expected_reachable"] == 2
+    assert summary["stretch_mean"] == 1.5
+
+
 def test_events_of_unknown_origin_are_unexpected() -> None:
     summary = summarise(table(subscribed(0.0, 1, "0..10"), delivered(1.0, 1, 9, 1, 0.1, 2)))
     assert summary["unexpected"] == 1
