@@ -1,37 +1,34 @@
 """What a live node has to say about itself: running counters, and the same trace records as the simulator.
 
 Times in a live trace are Unix time on the node's own clock, so the traces of several nodes can be laid side by side;
-the network's name is the run. Airtime and shortest paths are not known outside the simulator and stay empty.
-
-A trace that can no longer be written (the disk is full) does not stop the node: the rows are counted as lost.
+the network's name is the run. Shortest paths are not known outside the simulator and stay empty; airtime counts as 0.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from roamcast.errors import ConfigurationError, PeerError
+from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.live.codec import Drop
 from roamcast.protocols.api import NOBODY, Category, Message
-from roamcast.trace.files import TraceWriter
-from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import Kind, Record
+
+if TYPE_CHECKING:
+    from roamcast.live.trace_log import TraceLog
+    from roamcast.trace.schema import Kind
 
 _INT64_MAX = 2**63 - 1
 _HOPS_MAX = 2**31 - 1
 
 
 class Journal:
-    """Counts, and records if there is a writer. Refuses with `PeerError` what a peer's message put out of range."""
+    """Counts, and records if a trace is kept. Refuses with `PeerError` what a peer's message put out of range."""
 
-    def __init__(self, run_id: str, node: int, now: Callable[[], float], writer: TraceWriter | None) -> None:
-        self._run_id = run_id
+    def __init__(self, node: int, now: Callable[[], float], trace: "TraceLog | None" = None) -> None:
         self._node = node
         self._now = now
-        self._writer = writer
-        self._recorder = Recorder(run_id)
+        self._trace = trace
         self._second = math.floor(now())
         self._frames_this_second: Counter[tuple[str, Category]] = Counter()
         self._bytes_this_second: Counter[tuple[str, Category]] = Counter()
@@ -44,14 +41,15 @@ class Journal:
         self._frames_received = 0
         self._sends_failed = 0
         self._system_refused = 0
-        self._trace_rows_lost = 0
-        self._rows = 0
 
     def subscribed(self, language: str, interest: str) -> None:
         self._record("subscribed", node=self._node, category=language, detail=interest)
 
     def unsubscribed(self, language: str, interest: str) -> None:
         self._record("unsubscribed", node=self._node, category=language, detail=interest)
+
+    def advertised(self, language: str, interest: str) -> None:
+        self._record("advertised", node=self._node, category=language, detail=interest)
 
     def published(self, language: str, event: Event) -> None:
         self._published += 1
@@ -132,28 +130,29 @@ class Journal:
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
-            "trace_rows_lost": self._trace_rows_lost,
+            "trace_rows_lost": 0 if self._trace is None else self._trace.rows_lost,
         }
 
     def flush(self) -> None:
         """Writes what was recorded since the last time as complete files."""
         self._close_second()
-        if self._writer is None or not self._rows:
-            return
-        try:
-            self._writer.append(self._recorder.batches())
-        except ConfigurationError:
-            self._trace_rows_lost += self._rows
-        self._recorder = Recorder(self._run_id)
-        self._rows = 0
+        if self._trace is not None:
+            self._trace.flush()
 
     def close(self) -> None:
         """The totals that stand at the end of every trace."""
-        self._second = -1
-        self._close_second()
+        self._end_second()
         for (label, category), count in self._frames.items():
             size_bytes = self._bytes[label, category]
-            self._record("load", node=self._node, bytes=size_bytes, count=count, category=category, detail=label)
+            self._record(
+                "load",
+                node=self._node,
+                value=0.0,
+                bytes=size_bytes,
+                count=count,
+                category=category,
+                detail=label,
+            )
         for reason in Drop:
             if self._lost[reason]:
                 self._record("lost", count=self._lost[reason], detail=reason.value)
@@ -163,23 +162,23 @@ class Journal:
     def _close_second(self) -> None:
         """Once a second has passed, its frames become rows."""
         second = math.floor(self._now())
-        if second == self._second:
-            return
+        if second != self._second:
+            self._end_second()
+            self._second = second
+
+    def _end_second(self) -> None:
         for key, count in self._frames_this_second.items():
             size_bytes = self._bytes_this_second[key]
             self._frames[key] += count
             self._bytes[key] += size_bytes
             label, category = key
-            self._record("frame", bytes=size_bytes, count=count, category=category, detail=label)
+            self._record("frame", value=0.0, bytes=size_bytes, count=count, category=category, detail=label)
         self._frames_this_second.clear()
         self._bytes_this_second.clear()
-        self._second = second
 
-    def _record(self, kind: Kind, **fields: Any) -> None:
-        if self._writer is not None:
-            t = float(self._second) if kind == "frame" else self._now()
-            self._recorder.add(Record(t, kind, **fields))
-            self._rows += 1
+    def _record(self, kind: "Kind", **fields: Any) -> None:
+        if self._trace is not None:
+            self._trace.add(float(self._second) if kind == "frame" else self._now(), kind, **fields)
 
 
 def _require_range(field: str, value: int, low: int, high: int) -> None:

@@ -6,6 +6,8 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 - A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or not its alone, it goes
   to the neighbourhood, and only the receiver named in the header takes it. It is repeated, at doubling intervals, until
   its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so.
+- Repetitions, and acknowledgements of repetitions, go to the neighbourhood as well: what we know of the endpoint may be
+  out of date, or its port may be shared with a node that we have not heard yet.
 - A receiver acknowledges every copy and passes on the first. Sequence numbers start at the clock's nanoseconds, so that
   a node that returns is not taken for a repetition of its former life.
 """
@@ -57,7 +59,7 @@ class Link:
         self._on_message = on_message
         self._on_send_failed = on_send_failed
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[int, _Unicast] = {}  # by sequence
+        self.waiting: dict[int, _Unicast] = {}  # by sequence: sent, not yet acknowledged
         self._received = SeenCache()
 
     def broadcast(self, message: Message) -> None:
@@ -76,14 +78,14 @@ class Link:
             self._journal.frame_lost(Drop.OVERSIZED)
             self._loop.call_soon(self._fail, neighbour, message)
             return
-        self._waiting[sequence] = _Unicast(neighbour, message, data)
+        self.waiting[sequence] = _Unicast(neighbour, message, data)
         self._attempt(sequence)
 
     def close(self) -> None:
-        for unicast in self._waiting.values():
+        for unicast in self.waiting.values():
             if unicast.retry is not None:
                 unicast.retry.cancel()
-        self._waiting.clear()
+        self.waiting.clear()
 
     def receive(self, data: bytes, source: Endpoint) -> None:
         datagram = self._codec.decode(data)
@@ -100,9 +102,10 @@ class Link:
         elif datagram.receiver != self._address:
             self._journal.frame_lost(Drop.OVERHEARD)
         else:
+            is_new = self._received.add(datagram.sender << 64 | datagram.sequence)
             acknowledgement = Datagram(Frame.ACKNOWLEDGEMENT, self._address, datagram.sender, datagram.sequence)
-            self._to_neighbour(datagram.sender, self._codec.encode(acknowledgement))
-            if self._received.add(datagram.sender << 64 | datagram.sequence):
+            self._to_neighbour(datagram.sender, self._codec.encode(acknowledgement), is_repeated=not is_new)
+            if is_new:
                 self._pass_on(datagram.sender, datagram.message)
             else:
                 self._journal.frame_lost(Drop.DUPLICATE)
@@ -112,35 +115,36 @@ class Link:
         self._on_message(sender, message)
 
     def _acknowledged(self, datagram: Datagram) -> None:
-        unicast = self._waiting.get(datagram.sequence)
+        unicast = self.waiting.get(datagram.sequence)
         if datagram.receiver == self._address and unicast is not None and unicast.neighbour == datagram.sender:
-            del self._waiting[datagram.sequence]
+            del self.waiting[datagram.sequence]
             if unicast.retry is not None:
                 unicast.retry.cancel()
 
     def _attempt(self, sequence: int) -> None:
-        unicast = self._waiting[sequence]
+        unicast = self.waiting[sequence]
         if unicast.attempts == ATTEMPTS_MAX:
-            del self._waiting[sequence]
+            del self.waiting[sequence]
             self._fail(unicast.neighbour, unicast.message)
             return
         timeout_s = ACKNOWLEDGEMENT_TIMEOUT_S * 2**unicast.attempts
         unicast.attempts += 1
         unicast.retry = self._loop.call_later(timeout_s, self._attempt, sequence)
         self._journal.frame_sent(unicast.message, len(unicast.data))
-        self._to_neighbour(unicast.neighbour, unicast.data)
+        self._to_neighbour(unicast.neighbour, unicast.data, is_repeated=unicast.attempts > 1)
 
     def _fail(self, neighbour: int, message: Message) -> None:
         self._journal.send_failed()
         self._on_send_failed(neighbour, message)
 
-    def _to_neighbour(self, neighbour: int, data: bytes) -> None:
+    def _to_neighbour(self, neighbour: int, data: bytes, *, is_repeated: bool) -> None:
         endpoint = self.neighbours.endpoint(neighbour)
-        if endpoint is None:
-            self._to_neighbourhood(data)
-        else:
+        if endpoint is not None:
             self._transmit(data, endpoint)
+        if endpoint is None or is_repeated:
+            self._to_neighbourhood(data, but=endpoint)
 
-    def _to_neighbourhood(self, data: bytes) -> None:
+    def _to_neighbourhood(self, data: bytes, but: Endpoint | None = None) -> None:
         for endpoint in self._neighbourhood:
-            self._transmit(data, endpoint)
+            if endpoint != but:
+                self._transmit(data, endpoint)

@@ -8,7 +8,7 @@ Sixteen a second fill the 32 bits of a number in eight and a half years; then th
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,7 +22,9 @@ from roamcast.live.journal import Journal
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
 from roamcast.seeds import Random
-from roamcast.trace.files import TraceWriter
+
+if TYPE_CHECKING:
+    from roamcast.live.trace_log import TraceLog
 
 EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 NUMBERS_PER_S = 16
@@ -104,12 +106,12 @@ class Node:
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         socket = open_socket(settings.listen, settings.group)
         try:
-            writer = None if settings.trace is None else TraceWriter(settings.trace)
+            trace = None if settings.trace is None else _trace_log(settings.trace, settings.network)
         except ConfigurationError:
             socket.close()
             raise
         clock = Clock()
-        journal = Journal(settings.network, settings.address, clock.now, writer)
+        journal = Journal(settings.address, clock.now, trace)
         host = UdpHost(
             settings.address,
             Codec(settings.network, settings.protocol, kind.messages),
@@ -128,9 +130,14 @@ class Node:
         node._flush()
         return node
 
+    def advertise(self, interest: Interest) -> None:
+        """The application is going to publish events that match; some protocols want to know."""
+        _require_content(interest)
+        self._journal.advertised(self.settings.language, str(interest))
+        self._host.protocol.advertise(interest)
+
     def subscribe(self, interest: Interest) -> None:
-        if interest.is_empty:
-            raise ConfigurationError("interest: '' matches nothing")
+        _require_content(interest)
         self._subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.protocol.subscribe(interest)
@@ -180,3 +187,14 @@ class Node:
     def _flush(self) -> None:
         self._journal.flush()
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
+
+
+def _trace_log(directory: Path, network: str) -> "TraceLog":
+    from roamcast.live.trace_log import TraceLog  # only now: it brings Arrow
+
+    return TraceLog(directory, network)
+
+
+def _require_content(interest: Interest) -> None:
+    if interest.is_empty:
+        raise ConfigurationError(f"interest: {str(interest)!r} matches nothing")

@@ -1,0 +1,228 @@
+"""`roamcast node`: a live node with a small application on standard input and output.
+
+Every line on standard input is a command: `publish CONTENT [PAYLOAD]`, `subscribe TEXT`, `unsubscribe TEXT`,
+`advertise TEXT`, `stats`, `quit`. Every delivered event is a line on standard output. A line that makes no sense is
+answered by one line on standard error, and the node goes on. The end of the input does not end the node: it may run as
+a service. `quit`, SIGINT, SIGTERM and the end of `--duration` end it, with its final counters as the last line.
+"""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import sys
+import threading
+from base64 import b64encode
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from roamcast.cli.settings import assignments, size_m
+from roamcast.errors import ConfigurationError
+from roamcast.interests import Interest, parse_interest
+from roamcast.live.endpoints import Endpoint, parse_endpoint
+from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.protocols.api import Point, Site
+
+LINE_BYTES_MAX = 65_536
+COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, stats, quit"
+
+
+def node(
+    address: Annotated[int, typer.Option(help="This node's address, unique in its network.")],
+    protocol: Annotated[str, typer.Option(help="As in roamcast protocols.")] = "flooding",
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A protocol's parameter, name=value.")] = None,
+    listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket; port 0 takes a free one.")] = None,
+    peers: Annotated[list[str] | None, typer.Option("--peer", help="HOST:PORT of a static link; repeatable.")] = None,
+    group: Annotated[
+        str | None, typer.Option("--broadcast", help="HOST:PORT of a broadcast address or multicast group.")
+    ] = None,
+    network: Annotated[str, typer.Option(help="Nodes of other networks are ignored.")] = "roamcast",
+    language: Annotated[str, typer.Option(help="Of interests and events: intervals or topics.")] = "intervals",
+    subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in 10..20; repeatable.")] = None,
+    advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
+    position: Annotated[str | None, typer.Option(help="Where it stands: X,Y in metres.")] = None,
+    site: Annotated[str | None, typer.Option(help="Size of the deployment, WxH in metres.")] = None,
+    range_m: Annotated[float | None, typer.Option("--range", help="Nominal radio range in metres.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
+    duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
+) -> None:
+    """Run a live node over UDP."""
+    neighbourhood = None if group is None else parse_endpoint("--broadcast", group)
+    if duration_s is not None and not duration_s > 0:
+        raise ConfigurationError(f"--duration = {duration_s:g}: must be above 0")
+    chosen = NodeSettings(
+        address=address,
+        protocol=protocol,
+        parameters=assignments("--set", settings or []),
+        language=language,
+        network=network,
+        listen=_listen(listen, neighbourhood),
+        group=neighbourhood,
+        peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
+        position=None if position is None else _point(position),
+        site=_site(site, range_m),
+        trace=trace,
+    )
+    parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
+    wanted = [parse_interest(language, text) for text in subscribe or []]
+    offered = [parse_interest(language, text) for text in advertise or []]
+    asyncio.run(_Application(chosen, _Printer(as_json)).run(wanted, offered, duration_s))
+
+
+def _listen(text: str | None, group: Endpoint | None) -> Endpoint:
+    if text is not None:
+        return parse_endpoint("--listen", text)
+    return ("127.0.0.1", 0) if group is None else ("0.0.0.0", group[1])
+
+
+def _point(text: str) -> Point:
+    try:
+        x_m, y_m = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigurationError(f"--position: {text!r} is not a place; write X,Y in metres, as in 120,40.5") from None
+    if not (math.isfinite(x_m) and math.isfinite(y_m)):
+        raise ConfigurationError(f"--position: {text!r}: must be finite")
+    return x_m, y_m
+
+
+def _site(size: str | None, range_m: float | None) -> Site | None:
+    if size is None and range_m is None:
+        return None
+    if size is None or range_m is None:
+        raise ConfigurationError("--site and --range: must be given together")
+    width_m, height_m = size_m("--site", size)
+    if not (0 < width_m < math.inf and 0 < height_m < math.inf and 0 < range_m < math.inf):
+        raise ConfigurationError(f"--site {size} --range {range_m:g}: must be above 0 and finite")
+    return Site(width_m, height_m, range_m)
+
+
+class _Printer:
+    """Lines on standard output, each complete when it appears, for programs that read along."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def started(self, node: Node) -> None:
+        host, port = node.listens
+        fields = {"address": node.settings.address, "protocol": node.settings.protocol, "listen": f"{host}:{port}"}
+        self._print("started", fields, "node {address} runs {protocol} on {listen}".format(**fields))
+
+    def delivered(self, delivery: Delivery) -> None:
+        event = delivery.event
+        content = msgspec.json.encode(event.content).decode()  # a peer's text may not steer the terminal
+        try:
+            payload = {"payload": event.payload.decode()}
+        except UnicodeDecodeError:
+            payload = {"payload_base64": b64encode(event.payload).decode()}
+        fields = {
+            "event_id": event.id,
+            "publisher": event.publisher,
+            "content": event.content,
+            **payload,
+            "hops": delivery.hops,
+            "latency_ms": 1000 * delivery.latency_s,
+        }
+        said = " ".join(msgspec.json.encode(text).decode() for text in payload.values() if text)
+        how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms"
+        self._print("delivered", fields, " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})"))))
+
+    def counters(self, kind: str, node: Node) -> None:
+        counters = node.counters()
+        shown = "; ".join(f"{name} {_shown(value)}" for name, value in counters.items() if value not in ({}, 0))
+        self._print(kind, counters, f"{kind}: {shown}")
+
+    def refused(self, error: ConfigurationError) -> None:
+        print(f"roamcast: {error}", file=sys.stderr, flush=True)
+
+    def _print(self, kind: str, fields: dict[str, Any], text: str) -> None:
+        print(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text, flush=True)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(f"{name} {count}" for name, count in value.items()) if isinstance(value, dict) else str(value)
+
+
+class _Application:
+    """Lets whoever writes to standard input be the node's application."""
+
+    def __init__(self, settings: NodeSettings, printer: _Printer) -> None:
+        self._settings = settings
+        self._printer = printer
+        self._stop = asyncio.Event()
+
+    async def run(self, wanted: list[Interest], offered: list[Interest], duration_s: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        node = await Node.open(self._settings, self._printer.delivered)
+        try:
+            for interest in offered:
+                node.advertise(interest)
+            for interest in wanted:
+                node.subscribe(interest)
+            self._printer.started(node)
+            reader = threading.Thread(target=_read_lines, args=(loop, partial(self._obey, node)), daemon=True)
+            reader.start()
+            await self._until_stopped(node, duration_s)
+        finally:
+            node.close()
+        self._printer.counters("stopped", node)
+
+    async def _until_stopped(self, node: Node, duration_s: float | None) -> None:
+        stopped = asyncio.create_task(self._stop.wait())
+        failed = asyncio.create_task(node.failed())
+        done, pending = await asyncio.wait(
+            {stopped, failed}, timeout=duration_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending:
+            task.cancel()
+        if failed in done:
+            failed.result()  # raises what broke the node
+
+    def _obey(self, node: Node, line: str) -> None:
+        command, _, rest = line.strip().partition(" ")
+        rest = rest.strip()
+        try:
+            match command:
+                case "publish" if rest:
+                    content, _, payload = rest.partition(" ")
+                    node.publish(parse_content(self._settings.language, content), payload.strip().encode())
+                case "subscribe" if rest:
+                    node.subscribe(parse_interest(self._settings.language, rest))
+                case "unsubscribe" if rest:
+                    node.unsubscribe(parse_interest(self._settings.language, rest))
+                case "advertise" if rest:
+                    node.advertise(parse_interest(self._settings.language, rest))
+                case "stats" if not rest:
+                    self._printer.counters("stats", node)
+                case "quit" if not rest:
+                    self._stop.set()
+                case "":
+                    pass
+                case _:
+                    raise ConfigurationError(f"command: {line.strip()[:80]!r} is unknown; allowed: {COMMANDS}")
+        except ConfigurationError as error:
+            self._printer.refused(error)
+
+
+def _read_lines(loop: asyncio.AbstractEventLoop, handle: Callable[[str], None]) -> None:
+    """Runs in a thread of its own, because standard input may be a file, which the loop cannot wait for.
+
+    It reads the descriptor itself: a thread that waits inside `sys.stdin` would hold its lock when Python exits.
+    """
+    pending = b""
+    with contextlib.suppress(OSError, RuntimeError):  # no standard input; the loop is closed
+        while chunk := os.read(0, LINE_BYTES_MAX):
+            *lines, pending = (pending + chunk).split(b"\n")
+            pending = pending[:LINE_BYTES_MAX]
+            for line in lines:
+                loop.call_soon_threadsafe(handle, line.decode(errors="replace"))
+        if pending:
+            loop.call_soon_threadsafe(handle, pending.decode(errors="replace"))

@@ -1,0 +1,196 @@
+"""`roamcast node` by running it: processes on the loopback interface, with nothing between them but UDP."""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roamcast.trace.files import read_trace
+
+SOURCE = Path(__file__).parents[2] / "src"
+PATIENCE_S = 20.0
+
+
+class Process:
+    """One `roamcast node`; its output is read line by line."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "roamcast", "node", "--json", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        )
+        self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(json.loads(line))
+        self._lines.put(None)
+
+    def next(self, kind: str) -> dict[str, Any]:
+        """The next line, which must be of this kind."""
+        line = self._lines.get(timeout=PATIENCE_S)
+        assert line is not None, self.process.communicate()[1]
+        assert line["kind"] == kind, line
+        return line
+
+    def say(self, command: str) -> None:
+        assert self.process.stdin is not None
+        print(command, file=self.process.stdin, flush=True)
+
+    def complaint(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def free_ports(count: int) -> Iterator[list[int]]:
+    """Ports that nobody else uses while they are handed out."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for held in sockets:
+        held.bind(("127.0.0.1", 0))
+    ports = [held.getsockname()[1] for held in sockets]
+    for held in sockets:
+        held.close()
+    yield ports
+
+
+class Chain:
+    """Nodes 0, 1, 2, ... in a row: each hears only the one before and the one after."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._ports = ports
+        self.nodes: dict[int, Process] = {}
+
+    def start(self, *addresses: int) -> None:
+        for address in addresses:
+            self.nodes[address] = Process(*self._options(address))
+        for address in addresses:
+            assert self.nodes[address].next("started")["address"] == address
+
+    def _options(self, address: int) -> list[str]:
+        options = ["--address", str(address), "--listen", f"127.0.0.1:{self._ports[address]}"]
+        for neighbour in (address - 1, address + 1):
+            if 0 <= neighbour < len(self._ports):
+                options += ["--peer", f"127.0.0.1:{self._ports[neighbour]}"]
+        return [*options, "--subscribe", "0..100"]
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.process.kill()
+            node.process.communicate()
+
+
+@pytest.fixture
+def chain() -> Iterator[Chain]:
+    with free_ports(5) as ports:
+        chain = Chain(ports)
+    yield chain
+    chain.close()
+
+
+def test_five_nodes_in_a_row_deliver_every_event_to_every_subscriber_and_a_killed_one_comes_back(chain: Chain) -> None:
+    chain.start(0, 1, 2, 3, 4)
+    nodes = chain.nodes
+    for number in range(5):
+        nodes[0].say(f"publish {number} payload {number}")
+        for subscriber in range(1, 5):
+            event = nodes[subscriber].next("delivered")
+            assert (event["publisher"], event["content"], event["payload"]) == (0, number, f"payload {number}")
+            assert event["hops"] == subscriber
+
+    assert nodes[2].end(signal.SIGKILL) == -signal.SIGKILL
+    nodes[0].say("publish 50")
+    assert nodes[1].next("delivered")["content"] == 50  # and nobody beyond the gap: the next checks would see it
+
+    chain.start(2)
+    nodes[2].say("publish 60")
+    for subscriber in (0, 1, 3, 4):
+        assert nodes[subscriber].next("delivered")["content"] == 60
+    nodes[4].say("publish 70")
+    for subscriber in (3, 2, 1, 0):
+        event = nodes[subscriber].next("delivered")
+        assert (event["content"], event["hops"]) == (70, 4 - subscriber)
+    nodes[4].say("publish 1000")
+    nodes[4].say("publish 80")
+    assert nodes[0].next("delivered")["content"] == 80
+
+
+def test_two_lives_of_a_node_do_not_share_event_numbers(chain: Chain) -> None:
+    chain.start(0, 1)
+    seen = []
+    for _ in range(2):
+        chain.nodes[1].say("publish 7")
+        seen.append(chain.nodes[0].next("delivered")["event_id"])
+        chain.nodes[1].end(signal.SIGKILL)
+        chain.start(1)
+    assert seen[0] < seen[1]
+    assert [event_id >> 32 for event_id in seen] == [1, 1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_node_cleanly_with_counters_and_a_whole_trace(tmp_path: Path, number: signal.Signals) -> None:
+    node = Process("--address", "3", "--peer", "127.0.0.1:9", "--trace", str(tmp_path / "trace"))
+    node.next("started")
+    node.say("publish 5 hello")
+    node.say("stats")
+    assert node.next("stats")["published"] == 1
+    assert node.end(number) == 0
+    stopped = node.next("stopped")
+    assert (stopped["published"], stopped["frames_sent"]) == (1, {"Flood": 1})
+    assert node.process.communicate()[1] == ""
+    rows = read_trace(tmp_path / "trace").to_pylist()
+    assert sorted(row["kind"] for row in rows) == ["end", "frame", "load", "published"]
+
+
+def test_commands_that_make_no_sense_are_answered_and_the_node_goes_on() -> None:
+    node = Process("--address", "3", "--peer", "127.0.0.1:9", "--language", "topics")
+    node.next("started")
+    for command, answer in (
+        ("shout", "command: 'shout' is unknown; allowed: publish CONTENT [PAYLOAD]"),
+        ("publish", "command: 'publish' is unknown"),
+        ("publish fire/*", "content: 'fire/*' is not a topic"),
+        ("subscribe a//b", "interest: 'a//b'"),
+        ("unsubscribe a", "interest: 'a' is not subscribed"),
+        ("publish a " + "x" * 2000, "allowed: at most 1300"),
+        ("x" * 200_000, "command: "),
+    ):
+        node.say(command)
+        complaint = node.complaint()
+        assert complaint.startswith("roamcast: ")
+        assert answer in complaint
+    node.say("subscribe fire/**")
+    node.say("stats")
+    assert node.next("stats")["subscriptions"] == 1
+    node.say("quit")
+    assert node.next("stopped")["published"] == 0
+    assert node.process.wait(PATIENCE_S) == 0
+
+
+def test_the_end_of_the_input_does_not_end_a_node_but_its_duration_does() -> None:
+    node = Process("--address", "3", "--peer", "127.0.0.1:9", "--duration", "0.2")
+    node.next("started")
+    assert node.process.stdin is not None
+    node.process.stdin.close()
+    assert node.next("stopped")["uptime_s"] >= 0.2
+    assert node.process.wait(PATIENCE_S) == 0

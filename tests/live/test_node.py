@@ -1,0 +1,158 @@
+"""A node as its application sees it, and the trace it leaves."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from roamcast.errors import ConfigurationError
+from roamcast.interests import Intervals, Topics
+from roamcast.live.endpoints import Endpoint, Neighbours, open_socket, parse_endpoint
+from roamcast.live.node import EPOCH_S, Delivery, Node, NodeSettings, first_number, parse_content
+from roamcast.trace.files import read_trace
+from roamcast.trace.summary import summarise
+
+
+def free_endpoint() -> Endpoint:
+    with open_socket(("127.0.0.1", 0), None) as probe:
+        endpoint: Endpoint = probe.getsockname()
+    return endpoint
+
+
+async def exchange(folder: Path) -> tuple[Delivery, dict[int, dict[str, object]]]:
+    """Node 1 publishes one event that node 2 wants and one that it does not want; both keep traces."""
+    here, there = free_endpoint(), free_endpoint()
+    deliveries: asyncio.Queue[Delivery] = asyncio.Queue()
+    settings = [
+        NodeSettings(address=1, listen=here, peers=(there,), trace=folder / "1"),
+        NodeSettings(address=2, listen=there, peers=(here,), trace=folder / "2", parameters={"jitter_s": "0"}),
+    ]
+    publisher, subscriber = [await Node.open(chosen, deliveries.put_nowait) for chosen in settings]
+    subscriber.subscribe(Intervals.of((0, 10)))
+    publisher.publish(50, b"not wanted")
+    publisher.publish(5, b"wanted")
+    delivery = await asyncio.wait_for(deliveries.get(), 5)
+    subscriber.unsubscribe(Intervals.of((0, 10)))
+    counters = {1: publisher.counters(), 2: subscriber.counters()}
+    publisher.close()
+    subscriber.close()
+    subscriber.close()
+    return delivery, counters
+
+
+def test_the_same_flooding_that_is_simulated_delivers_over_udp_and_leaves_the_same_trace(tmp_path: Path) -> None:
+    delivery, counters = asyncio.run(exchange(tmp_path))
+    assert (delivery.event.publisher, delivery.event.content, delivery.event.payload) == (1, 5, b"wanted")
+    assert delivery.hops == 1
+    assert counters[1]["frames_sent"] == {"Flood": 2}
+    assert (counters[2]["delivered"], counters[2]["frames_received"]) == (1, 2)
+    sent, received = (read_trace(tmp_path / name).to_pylist() for name in ("1", "2"))
+    published = [row for row in sent if row["kind"] == "published"]
+    assert [(row["node"], row["value"], row["bytes"]) for row in published] == [(1, 50.0, 10), (1, 5.0, 6)]
+    (delivered,) = (row for row in received if row["kind"] == "delivered")
+    assert (delivered["node"], delivered["peer"], delivered["event_id"]) == (2, 1, delivery.event.id)
+    assert {row["run_id"] for row in sent + received} == {"roamcast"}
+    kinds = [row["kind"] for row in received]
+    assert {"subscribed", "unsubscribed", "delivered", "load", "end"} <= set(kinds)
+
+
+def test_live_traces_can_be_summarised_like_simulated_ones(tmp_path: Path) -> None:
+    asyncio.run(exchange(tmp_path))
+    summary = summarise(read_trace(tmp_path / "1"))
+    assert summary["publications"] == 2
+    assert summary["frames"] == {"Flood": 2}
+
+
+def test_a_returning_node_starts_after_all_numbers_of_its_former_life() -> None:
+    born_s = EPOCH_S + 1000.0
+    assert first_number(born_s) == 16_000
+    assert first_number(born_s + 60) - first_number(born_s) == 60 * 16
+    assert first_number(float(EPOCH_S)) == 1
+    assert 0 < first_number(EPOCH_S + 2.0**32) < 2**32
+
+
+async def refused_settings(settings: NodeSettings) -> None:
+    await Node.open(settings, lambda delivery: None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (NodeSettings(address=-1, peers=(("127.0.0.1", 9),)), "address = -1: must be between 0 and 2147483647"),
+        (NodeSettings(address=1), "neighbourhood: none given"),
+        (NodeSettings(address=1, protocol="smoke", peers=(("127.0.0.1", 9),)), "protocol: 'smoke' is unknown"),
+        (NodeSettings(address=1, listen=("127.0.0.1", 5), group=("239.1.1.1", 6)), "port 5 must be the port of"),
+        (NodeSettings(address=1, listen=("203.0.113.7", 0), peers=(("127.0.0.1", 9),)), "cannot open 203.0.113.7:0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: NodeSettings, expected: str) -> None:
+    with pytest.raises(ConfigurationError, match=expected):
+        asyncio.run(refused_settings(settings))
+
+
+def test_an_application_is_told_what_it_cannot_ask_for() -> None:
+    async def ask() -> None:
+        node = await Node.open(NodeSettings(address=1, peers=(("127.0.0.1", 9),)), lambda delivery: None)
+        try:
+            with pytest.raises(ConfigurationError, match=r"'1\.\.2' is not subscribed"):
+                node.unsubscribe(Intervals.of((1, 2)))
+            with pytest.raises(ConfigurationError, match="matches nothing"):
+                node.subscribe(Intervals())
+            with pytest.raises(ConfigurationError, match="matches nothing"):
+                node.advertise(Topics())
+            with pytest.raises(ConfigurationError, match="allowed: at most 1300"):
+                node.publish(1, bytes(1300))
+            assert node.counters()["published"] == 0
+            node.publish(1, bytes(1270))
+            assert node.counters()["frames_lost"] == {}
+        finally:
+            node.close()
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "content"),
+    [("intervals", "12", 12), ("intervals", "-1.5", -1.5), ("topics", "fire/north", "fire/north")],
+)
+def test_content_is_what_the_language_speaks_of(language: str, text: str, content: object) -> None:
+    assert parse_content(language, text) == content
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("intervals", "x"), ("intervals", "nan"), ("intervals", str(2**63)), ("topics", "fire/*"), ("topics", "a//b")],
+)
+def test_other_content_is_refused(language: str, text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        parse_content(language, text)
+
+
+@pytest.mark.parametrize("text", ["", "host", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1"])
+def test_endpoints_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"--peer: .* is not an endpoint"):
+        parse_endpoint("--peer", text)
+
+
+def test_a_name_becomes_an_address() -> None:
+    assert parse_endpoint("--peer", "localhost:7400") == ("127.0.0.1", 7400)
+
+
+def test_an_endpoint_stands_for_a_node_only_while_it_is_its_alone() -> None:
+    neighbours = Neighbours()
+    neighbours.learn(1, ("10.0.0.1", 7400))
+    assert neighbours.endpoint(1) == ("10.0.0.1", 7400)
+    assert neighbours.endpoint(2) is None
+    neighbours.learn(2, ("10.0.0.1", 7400))
+    assert neighbours.endpoint(1) is None
+    neighbours.learn(2, ("10.0.0.2", 7400))
+    assert (neighbours.endpoint(1), neighbours.endpoint(2)) == (("10.0.0.1", 7400), ("10.0.0.2", 7400))
+
+
+def test_forged_senders_cannot_fill_the_memory() -> None:
+    neighbours = Neighbours()
+    for node in range(10_000):
+        neighbours.learn(node, ("10.0.0.1", node))
+    assert len(neighbours) == 4096
+    assert neighbours.endpoint(9_999) == ("10.0.0.1", 9_999)
+    assert neighbours.endpoint(0) is None
