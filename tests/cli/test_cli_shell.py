@@ -1,0 +1,103 @@
+"""The command line by running it: what all commands share, and `roamcast protocols`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roamcast import __version__, cli
+from roamcast.protocols.catalogue import PROTOCOLS
+
+NODE = ["node", "--address", "1", "--peer", "127.0.0.1:9"]
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def roamcast(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    out, err = capfd.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, out, err
+
+
+def test_the_module_runs_as_a_program() -> None:
+    command = [sys.executable, "-m", "roamcast", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(SOURCE)}, check=True)
+    assert done.stdout == f"roamcast {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_names_every_command(capfd: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    status, out, err = roamcast(capfd, *arguments)
+    assert (status, err) == (0, "")
+    for name in cli.COMMANDS:
+        assert f" {name} " in out
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_explains_itself(capfd: pytest.CaptureFixture[str], name: str) -> None:
+    status, out, err = roamcast(capfd, name, "--help")
+    assert (status, err) == (0, "")
+    assert "--help" in out
+
+
+def test_help_does_not_wait_for_the_heavy_libraries() -> None:
+    script = (
+        "import sys\n"
+        "from roamcast.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('numpy', 'pyarrow', 'pyspark') if name in sys.modules])\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(SOURCE)}, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["fly"], "No such command 'fly'"),
+        (["--fly"], "No such option: --fly"),
+        (["protocols", "--fly"], "No such option: --fly"),
+        (["protocols", "extra"], "unexpected extra argument"),
+        (["node", "--peer", "127.0.0.1:9"], "Missing option '--address'"),
+        (["node", "--address", "one", "--peer", "127.0.0.1:9"], "Invalid value for '--address'"),
+        (["node", "--address", "1", "--peer", "nine"], "--peer: 'nine' is not an endpoint"),
+        ([*NODE, "--site", "10x10"], "--site and --range: must be given"),
+        ([*NODE, "--position", "here"], "--position: 'here' is not a place"),
+        ([*NODE, "--duration", "-1"], "--duration = -1: must be above 0"),
+        ([*NODE, "--language", "klingon"], "language: 'klingon' is unknown"),
+        ([*NODE, "--subscribe", "5"], "interest: '5' is not a range"),
+        ([*NODE, "--trace", "/proc/x"], "trace: cannot write to '/proc/x'"),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    status, out, err = roamcast(capfd, *arguments)
+    assert (status, out) == (2, "")
+    assert expected in err
+    assert err.startswith("roamcast: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+
+
+def test_protocols_are_listed_with_their_parameters(capfd: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = roamcast(capfd, "protocols", "--json")
+    assert status == 0
+    listed = {protocol["name"]: protocol for protocol in json.loads(out)}
+    assert list(listed) == list(PROTOCOLS)
+    assert listed["flooding"]["summary"] == PROTOCOLS["flooding"].summary
+    assert listed["flooding"]["parameters"][0] == {"name": "jitter_s", "type": "float", "default": 0.01}
+
+
+def test_protocols_are_readable_without_json(capfd: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = roamcast(capfd, "protocols")
+    assert status == 0
+    for name, protocol in PROTOCOLS.items():
+        assert name in out
+        assert protocol.summary in out
+        for parameter in protocol.Parameters.__struct_fields__:
+            assert parameter in out
