@@ -1,0 +1,151 @@
+"""The direction of imports, and the purity of protocols, as ARCHITECTURE.md draws them."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "roamcast"
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "events", "seeds"),
+    ("interests", "causal"),
+    ("protocols",),
+    ("trace",),
+    ("world", "live", "testing"),
+    ("campaign",),
+    ("analysis",),
+    ("report", "bench"),
+    ("papers",),
+    ("cli",),
+    ("__main__",),
+)
+"""From the bottom up. A package may import itself and the layers below, never its own layer or the ones above."""
+
+PURE = ("events", "interests", "causal", "protocols")
+IMPURE = frozenset(
+    ("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets")
+    + ("select", "selectors", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid")
+)
+"""Clocks, randomness, threads and the outside world: a protocol has its host instead."""
+
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+class Import:
+    def __init__(self, names: list[str], line: int, only_for_types: bool) -> None:
+        self.names = names  # the module, and the module with each name taken from it: a name may be a module too
+        self.line = line
+        self.only_for_types = only_for_types
+
+
+def imports(tree: ast.AST, only_for_types: bool = False) -> Iterator[Import]:
+    """Every import in a module, wherever it stands."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import([alias.name], node.lineno, only_for_types)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            module = node.module or ""
+            yield Import([module, *(f"{module}.{alias.name}" for alias in node.names)], node.lineno, only_for_types)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from imports(node, only_for_types=True)
+        else:
+            yield from imports(node, only_for_types)
+
+
+def parsed(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def package(module: str) -> str | None:
+    """The part of Roamcast that a module belongs to; None if it is not ours."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "roamcast" and len(parts) > 1 else None
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def layer(name: str) -> int:
+    for height, packages in enumerate(LAYERS):
+        if name in packages:
+            return height
+    raise AssertionError(f"roamcast.{name} stands in no layer; add it to LAYERS where it belongs")
+
+
+def upward(own: str, tree: ast.AST) -> list[str]:
+    """The imports of a module of `own` that do not point downward."""
+    return [
+        f"line {each.line}: {name}"
+        for each in imports(tree)
+        for name in each.names
+        if (other := package(name)) not in (None, own, "__version__") and layer(str(other)) >= layer(own)
+    ]
+
+
+def impure(tree: ast.AST) -> list[str]:
+    found = [f"line {each.line}: {each.names[0]}" for each in imports(tree) if each.names[0].split(".")[0] in IMPURE]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "print", "input"):
+            found.append(f"line {node.lineno}: {ast.unparse(node.func)}()")
+    return found
+
+
+def import_graph(paths: Iterable[Path]) -> dict[str, set[str]]:
+    """Which module needs which one to be imported."""
+    known = {module_name(path): path for path in paths}
+    graph: dict[str, set[str]] = {}
+    for name, path in known.items():
+        needed = graph.setdefault(name, set())
+        for each in imports(parsed(path)):
+            taken = [other for other in each.names[1:] if other in known] or [each.names[0]]
+            if not each.only_for_types:
+                needed.update(other for other in taken if other in known and other != name)
+    return graph
+
+
+def identity(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=identity)
+def test_imports_point_downward(path: Path) -> None:
+    own = package(module_name(path))
+    assert own is None or upward(own, parsed(path)) == []
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if package(module_name(path)) in PURE], ids=identity)
+def test_protocols_see_the_world_only_through_their_host(path: Path) -> None:
+    assert impure(parsed(path)) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    try:
+        TopologicalSorter(import_graph(MODULES)).prepare()
+    except CycleError as error:
+        pytest.fail(f"import circle: {' -> '.join(error.args[1])}")
+
+
+def test_every_package_has_its_place() -> None:
+    for path in MODULES:
+        own = package(module_name(path))
+        assert own is None or layer(own) >= 0
+
+
+def test_the_checks_see_what_they_are_made_for() -> None:
+    assert upward("protocols", ast.parse("from roamcast.world.scenario import Run")) != []
+    assert upward("protocols", ast.parse("def f():\n    from roamcast import live")) != []
+    assert upward("world", ast.parse("import roamcast.live.codec")) != []
+    assert upward("world", ast.parse("from roamcast import live, trace")) != []
+    assert upward("world", ast.parse("if TYPE_CHECKING:\n    from roamcast.cli import main")) != []
+    assert upward("world", ast.parse("from roamcast.protocols import api\nfrom roamcast.world import files")) == []
+    assert impure(ast.parse("import os.path")) != []
+    assert impure(ast.parse("def f():\n    from time import monotonic")) != []
+    assert impure(ast.parse("print('here')")) != []
+    assert impure(ast.parse("import math\nfrom roamcast.seeds import Random")) == []
