@@ -96,9 +96,12 @@ class Node(Host, Generic[GuestT]):
     def through_the_wire(self, message: Message) -> Message:
         """The message, if it survives encoding and decoding."""
         if self._decoder is not None:
-            copy = self._decoder.decode(msgspec.msgpack.encode(message))
+            try:
+                copy = self._decoder.decode(msgspec.msgpack.encode(message))
+            except msgspec.ValidationError as error:
+                raise CallerError(f"wire: {message!r} would be refused by its receivers: {error}") from None
             if copy != message:
-                raise CallerError(f"{message!r} changed on the wire into {copy!r}")
+                raise CallerError(f"wire: {message!r} would arrive as {copy!r}")
         return message
 
     def _fire(self, timer: Timer, setting: int) -> None:

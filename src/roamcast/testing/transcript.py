@@ -27,8 +27,12 @@ class Delivery(NamedTuple):
 
 def describe(message: Message) -> str:
     """A message as the transcript shows it: its type and those of its fields that do not have their default."""
-    fields = ((field.name, getattr(message, field.name), field.default) for field in structs.fields(message))
-    return " ".join([type(message).__name__, *(f"{name}={readable(now)}" for name, now, usual in fields if now != usual)])
+    parts = [type(message).__name__]
+    for field in structs.fields(message):
+        value = getattr(message, field.name)
+        if value != field.default:
+            parts.append(f"{field.name}={readable(value)}")
+    return " ".join(parts)
 
 
 def readable(value: object) -> str:

@@ -460,11 +460,14 @@ class Aodv(Unicast):
     # -- Greetings and housekeeping ------------------------------------------------------------------------------
 
     def _greet(self) -> None:
+        """A node on an active route is heard at least once per hello interval, if only by a hello."""
         now_s = self.host.now()
-        interval_s = self.parameters.hello_interval_s
-        if now_s < self._active_until_s and now_s - self._last_broadcast_s >= interval_s:
-            self._broadcast(Hello(self._sequence, _milliseconds(self.parameters.silence_s)))
-        self.host.set_timer(interval_s * (0.75 + 0.5 * self.host.random.random()), (HELLO, 0))
+        pause_s = self.parameters.hello_interval_s * (0.75 + 0.25 * self.host.random.random())
+        if now_s < self._active_until_s:
+            if now_s - self._last_broadcast_s >= 0.75 * self.parameters.hello_interval_s:
+                self._broadcast(Hello(self._sequence, _milliseconds(self.parameters.silence_s)))
+            pause_s -= now_s - self._last_broadcast_s
+        self.host.set_timer(max(0.0, pause_s), (HELLO, 0))
 
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.sequence, 1, sender, hello.lifetime_ms / 1000)

@@ -30,11 +30,11 @@ from roamcast.protocols.api import Host, Message, Timer
 class Drop(StrEnum):
     """Why a routed payload was given up, as the trace counts it."""
 
-    NO_ROUTE = "unicast: no route"  # no discovery found the destination, or a relay had no route for it
-    LINK_BROKEN = "unicast: link broken"  # a link gave up on it and nobody tries again
-    TOO_MANY_HOPS = "unicast: too many hops"  # it was probably going in circles while routes changed
-    BUFFER_FULL = "unicast: buffer full"  # too much was waiting for a route
-    BUFFER_TIMEOUT = "unicast: buffer timeout"  # it waited too long for a route
+    NO_ROUTE = "unicast-no-route"  # no discovery found the destination, or a relay had no route for it
+    LINK_BROKEN = "unicast-link-broken"  # a link gave up on it and nobody tries again
+    TOO_MANY_HOPS = "unicast-too-many-hops"  # it was probably going in circles while routes changed
+    BUFFER_FULL = "unicast-buffer-full"  # too much was waiting for a route
+    BUFFER_TIMEOUT = "unicast-buffer-timeout"  # it waited too long for a route
 
 
 class UnicastOwner(ABC):

@@ -30,7 +30,7 @@ class AodvParameters(api.Parameters, frozen=True):
 
     # How a broken link is noticed and what is done about it
     hello: bool = False  # true: nodes on active routes say hello; needed where the link reports no failures
-    hello_interval_s: float = 1.0  # between hellos, give or take a quarter
+    hello_interval_s: float = 1.0  # between hellos, less a random part of up to a quarter
     allowed_hello_loss: int = 2  # hello intervals of silence after which a neighbour is gone
     blacklist_timeout_s: float = 5.6  # requests of a neighbour that an RREP did not reach are ignored; 0: never
     local_repair: bool = False  # true: the relay before a break looks for the destination before it gives up
