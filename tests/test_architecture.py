@@ -25,10 +25,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """From the bottom up. A package may import itself and the layers below, never its own layer or the ones above."""
 
 PURE = ("events", "interests", "causal", "protocols")
-IMPURE = frozenset(
-    ("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets")
-    + ("select", "selectors", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid")
-)
+IMPURE = {
+    *("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"),
+    *("select", "selectors", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid"),
+}
 """Clocks, randomness, threads and the outside world: a protocol has its host instead."""
 
 MODULES = sorted(ROOT.rglob("*.py"))
