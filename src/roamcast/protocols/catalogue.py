@@ -9,11 +9,13 @@ from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
 from roamcast.protocols.oracle import OracleTrees
+from roamcast.protocols.trees import PsMaodv
 
 _ALL: list[type[Protocol]] = [
     Flooding,
     Gossip,
     OracleTrees,
+    PsMaodv,
 ]
 PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}
 

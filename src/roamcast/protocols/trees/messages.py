@@ -1,0 +1,96 @@
+"""The messages of the publish/subscribe tree, shared by all tree protocols.
+
+Where a message tells a node's standing, `root` is the address of its tree's root, `sequence` the newest refresh of that
+root the node knows of, and `level` its distance from the root in hops.
+"""
+
+from typing import ClassVar
+
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols.api import NOBODY, Category, Message
+
+
+class Refresh(Message, frozen=True, array_like=True, tag=16):
+    """Broadcast by the root each period and passed on by every member: the tree is alive, and I stand here in it."""
+
+    root: int
+    sequence: int
+    level: int
+    parent: int  # the sender's own parent; NOBODY at the root
+    absorbs: int = NOBODY  # root of a tree whose members shall join the sender
+    invites: bool = False  # members of other trees who would stand higher under the sender may join it
+
+
+class JoinRequest(Message, frozen=True, array_like=True, tag=17):
+    """Broadcast by a node without a tree: who will be my parent?"""
+
+    sequence: int  # the sender's last standing; 0 if it never had one
+    level: int  # hops
+    insists: bool = False  # those who stand too low to be safe parents shall get a fresh sequence number from the root
+    interest: Interest | None = None  # what the sender's subtree wants, where candidates judge it
+
+
+class JoinReply(Message, frozen=True, array_like=True, tag=18):
+    """Unicast to who asked: I would be your parent."""
+
+    root: int
+    sequence: int
+    level: int
+    overhead: float = 0.0  # events per published event that the asker's interest would add to the path to the root
+
+
+class Subscription(Message, frozen=True, array_like=True, tag=19):
+    """Unicast to the parent: I am your child, and this is all that my subtree wants. Replaces what was said before."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    interest: Interest | None
+
+
+class Leave(Message, frozen=True, array_like=True, tag=20):
+    """Unicast to a former parent: forget me, I am somebody else's child."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+
+class Disown(Message, frozen=True, array_like=True, tag=21):
+    """Unicast to a node that takes the sender for its parent: you are not on my list."""
+
+    root: int
+    sequence: int
+    level: int
+
+
+class SequenceRequest(Message, frozen=True, array_like=True, tag=22):
+    """Unicast from child to parent up to the root: somebody needs a sequence number that is newer than his own."""
+
+    needed: int  # the lowest sequence number that helps
+    absorb: int = NOBODY  # root of a lesser tree that was met and shall be merged into this one
+    distance: int = 0  # hops from root to root on the path through who met it; 0 if there is no other root
+    path: tuple[int, ...] = ()  # nodes passed before the sender, first the one that asked
+
+
+class SequenceGrant(Message, frozen=True, array_like=True, tag=23):
+    """The answer, back along the path: every node on it has this sequence number now."""
+
+    root: int
+    sequence: int
+    level: int  # the sender's, hops
+    absorb: int = NOBODY
+    path: tuple[int, ...] = ()  # nodes still to be passed after the receiver, the next one last
+
+
+class Publication(Message, frozen=True, array_like=True, tag=24):
+    """Unicast along a link of the tree: an event on its way up to the root, or down to who wants it."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    hops: int  # frames in a row that brought it to whoever receives this one
+    climbs: bool  # sent toward the root
+    event: Event
+
+
+TreeMessages = (
+    Refresh | JoinRequest | JoinReply | Subscription | Leave | Disown | SequenceRequest | SequenceGrant | Publication
+)

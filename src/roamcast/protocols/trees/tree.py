@@ -1,0 +1,419 @@
+"""The self-repairing tree: joining, refreshing, losing a parent, merging with another tree.
+
+Theory of operation
+-------------------
+A node is *searching* (no tree), a *member* (it has a parent) or a *root*. Only `_become_*` changes that.
+
+Joining (thesis, section 4.2). A searching node broadcasts a `JoinRequest`, collects replies of neighbours that are in a
+tree for `join_wait_s` and takes the best by its metric. A refresh that comes by is an offer too; it is answered after
+`offer_wait_s`, since the rest of its wave arrives together. With no reply it asks again; what happens after
+`join_attempts` is the protocol's own matter.
+
+Refresh. Each period the root broadcasts a `Refresh` with a new sequence number. A member that hears it from its parent
+takes over root and sequence number, stands one level below the parent, and broadcasts it with its own standing. Nobody
+else's refresh moves a member; it only shows who is around. A parent also learns from it that its child is alive, or
+that it has gone to somebody else.
+
+Losing a parent. A failed unicast to the parent or `refresh_losses_max` periods without a new sequence number make a
+member search again. Its subtree stays with it. Only a neighbour that stands above it (see `standing.py`) may be its
+next parent, which no node of its own subtree ever does. If the neighbours all stand too low, the second request
+*insists*: they ask their root along their parents for a newer sequence number (`SequenceRequest`), whose grant comes
+back along the same path and lifts them above the asker. A request that climbs inside the asker's own subtree ends at
+the asker, and so cannot bring a loop about.
+
+Merging. Who hears of a tree with a lower root address asks its own root to absorb it; if the root agrees, the grant
+makes the one who asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer than
+both. Members of that tree take the sender as their parent and pass it on, until their old root has become a member too.
+This is MAODV's partition merge, in which the higher address initiates and survives; the difference is that not only the
+path between the roots is turned round but everybody takes the shortest way to the tree that absorbs him.
+
+Changing the parent by choice (a merge, and what protocols add) keeps the former link alive for `linger_s`.
+
+For those who watch (`roamcast.checkers`): `role`, `root`, `parent`, `former`, `standing`, `children` (with the interest
+reported by each), `effective_interest`. Trace: `structure("parent", peer, value=level, detail=root)` at every change, a
+root being its own root without a peer, a searching node without either.
+"""
+
+from typing import ClassVar, Literal
+
+from roamcast.protocols.api import NOBODY, Host, Message, Timer
+from roamcast.protocols.trees.dissemination import Disseminator
+from roamcast.protocols.trees.messages import (
+    Disown,
+    JoinReply,
+    JoinRequest,
+    Leave,
+    Publication,
+    Refresh,
+    SequenceGrant,
+    SequenceRequest,
+    Subscription,
+    TreeMessages,
+)
+from roamcast.protocols.trees.metrics import Metric, Offer, shortest_path
+from roamcast.protocols.trees.neighbours import Neighbours
+from roamcast.protocols.trees.parameters import TreeParameters
+from roamcast.protocols.trees.standing import NEWBORN, Standing
+
+Role = Literal["searching", "member", "root"]
+
+# Timers, and what happens when they run out.
+BEAT = ("refresh", 0)  # the root starts the next refresh
+FORWARD = ("forward", 0)  # the refresh that was heard goes on
+SILENCE = ("silence", 0)  # no new refresh for too long: the parent is lost
+CHOICE = ("choice", 0)  # the wait for offers is over
+# ("linger", address): the link to a former parent ends; ("parting", address): a child that left is forgotten
+
+PATH_MAX = 64
+"""A request that has climbed this far is going astray."""
+
+
+class TreeProtocol(Disseminator):
+    """A node of a publish/subscribe tree. Subclasses say who becomes a root and which trees merge."""
+
+    messages = TreeMessages
+    metric: ClassVar[Metric] = staticmethod(shortest_path)
+
+    def __init__(self, host: Host, parameters: TreeParameters) -> None:
+        super().__init__(host, parameters.report_hold_s, parameters.waiting_max)
+        self.parameters = parameters
+        self.role: Role = "searching"
+        self.root = NOBODY
+        self.standing = NEWBORN
+        self.neighbours = Neighbours(parameters.silence_s)
+        self._offers: dict[int, Offer] = {}
+        self._attempts = 0
+        self._askers: dict[int, JoinRequest] = {}  # neighbours that wait for a newer sequence number
+        self._absorbs = NOBODY  # to be named in the next refresh
+        self._invites = False
+        self._forwards = False  # a refresh is due
+        self._merges_asked: dict[int, float] = {}  # foreign root -> when a merge may be asked for again
+
+    @property
+    def is_root(self) -> bool:
+        return self.role == "root"
+
+    # -- the protocol's own decisions ----------------------------------------------------------------------------
+
+    def _on_search_failed(self) -> None:
+        """Nobody replied to the last request."""
+        self._search()
+
+    def _on_foreign_refresh(self, sender: int, message: Refresh) -> None:
+        """A node of another tree is in range."""
+
+    def _agrees_to_merge(self, message: SequenceRequest) -> bool:
+        """The root decides whether to absorb the tree of `message.absorb`."""
+        return False
+
+    def _on_tree_changed(self) -> None:
+        """This node is in another tree than before, or another level of it."""
+
+    # -- inputs --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._become_searching()
+
+    def on_message(self, sender: int, message: Message) -> None:
+        match message:
+            case Publication():
+                self._on_publication(sender, message)
+            case Refresh():
+                self._on_refresh(sender, message)
+            case JoinRequest():
+                self._on_join_request(sender, message)
+            case JoinReply():
+                offer = Offer(sender, message.root, Standing(message.sequence, message.level), message.overhead)
+                self._consider(offer)
+            case Subscription():
+                self.host.cancel_timer(("parting", sender))
+                self._on_subscription(sender, message)
+            case Leave():
+                self._forget_child(sender)
+            case Disown():
+                self._on_disown(sender, message)
+            case SequenceRequest():
+                self._on_sequence_request(sender, message)
+            case SequenceGrant():
+                self._on_sequence_grant(sender, message)
+
+    def on_timer(self, timer: Timer) -> None:
+        match timer[0]:
+            case "refresh":
+                self._beat()
+            case "forward":
+                self._send_refresh()
+            case "silence":
+                self._lose_parent()
+            case "choice":
+                self._choose()
+            case "report":
+                self._report()
+            case "linger":
+                self._end_linger(timer[1])
+            case "parting":
+                self._forget_child(timer[1])
+
+    def on_send_failed(self, neighbour: int, message: Message) -> None:
+        self.neighbours.forget(neighbour)
+        if neighbour in self.former:
+            del self.former[neighbour]
+            self.host.cancel_timer(("linger", neighbour))
+        if neighbour == self.parent:
+            self._lose_parent()
+        self._forget_child(neighbour)
+        if isinstance(message, Publication):
+            self._publication_failed(neighbour, message)
+
+    def leave(self) -> None:
+        for neighbour in self._upstream():
+            self.host.send(neighbour, Leave())
+        for child in self.children:
+            self.host.send(child, Disown(NOBODY, 0, 0))
+
+    # -- roles ---------------------------------------------------------------------------------------------------
+
+    def _become_searching(self) -> None:
+        self.role = "searching"
+        self.parent = self.root = NOBODY
+        self._attempts = 0
+        self.host.cancel_timer(SILENCE)
+        self.host.cancel_timer(FORWARD)
+        self._forwards = False
+        self.host.structure("parent", detail="searching")
+        self._search()
+
+    def _become_member(self, parent: int, root: int, above: Standing, keeps_former: bool = False) -> None:
+        """Takes a parent that stands above this node."""
+        assert above.above(self.standing), f"{self.host.address}: {parent} at {above} is not above {self.standing}"
+        if keeps_former and self.parent not in (NOBODY, parent):
+            self.former[self.parent] = None
+            self.host.set_timer(self.parameters.linger_s, ("linger", self.parent))
+        self.former.pop(parent, None)
+        self.host.cancel_timer(("linger", parent))
+        if self.role == "root":
+            self.host.cancel_timer(BEAT)
+        self.host.cancel_timer(CHOICE)
+        self.role = "member"
+        self.parent = parent
+        self._offers.clear()
+        self._forget_child(parent)
+        self._stand(root, Standing(above.sequence, above.level + 1))
+        self._attach()
+        self._pass_on()
+
+    def _become_root(self, sequence: int) -> None:
+        self.role = "root"
+        self.parent = NOBODY
+        self._offers.clear()
+        self.host.cancel_timer(CHOICE)
+        self.host.cancel_timer(SILENCE)
+        self._stand(self.host.address, Standing(sequence, 0))
+        self._send_refresh()
+        self._wait_for_beat()
+        self._send_waiting()
+
+    def _lose_parent(self) -> None:
+        if self.role == "member":
+            self.neighbours.forget(self.parent)
+            self._become_searching()
+
+    def _stand(self, root: int, standing: Standing) -> None:
+        """Rises to a new standing."""
+        moved = root != self.root or standing.level != self.standing.level or self.role == "root"
+        newer = standing.sequence > self.standing.sequence
+        self.root = root
+        self.standing = standing
+        if self.role == "member" and (newer or moved):
+            self.host.set_timer(self.parameters.silence_s, SILENCE)
+        if moved:
+            self.host.structure("parent", self.parent, standing.level, str(root))
+            self._on_tree_changed()
+
+    # -- joining -------------------------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        self._attempts += 1
+        self._offers.clear()
+        self.host.broadcast(self._join_request())
+        self.host.set_timer(self._stretched(self.parameters.join_wait_s), CHOICE)
+
+    def _join_request(self) -> JoinRequest:
+        return JoinRequest(self.standing.sequence, self.standing.level, self._attempts > 1)
+
+    def _consider(self, offer: Offer) -> None:
+        if self.role == "searching" and offer.standing.above(self.standing):
+            self._offers[offer.parent] = offer
+
+    def _choose(self) -> None:
+        offers = [offer for offer in self._offers.values() if offer.standing.above(self.standing)]
+        if offers:
+            best = min(offers, key=type(self).metric)
+            self._become_member(best.parent, best.root, best.standing)
+        else:
+            self._on_search_failed()
+
+    def _on_join_request(self, sender: int, message: JoinRequest) -> None:
+        if sender == self.parent:
+            if message.sequence == 0:  # it has lost its memory, and with it this child
+                self._lose_parent()
+            return
+        self._forget_child(sender)
+        if self.role == "searching":
+            return
+        if self.standing.above(Standing(message.sequence, message.level)):
+            self._reply(sender, message)
+        elif message.insists:
+            self._askers[sender] = message
+            self._request_sequence(SequenceRequest(message.sequence + 1))
+
+    def _reply(self, asker: int, request: JoinRequest) -> None:
+        self.host.send(asker, JoinReply(self.root, self.standing.sequence, self.standing.level))
+
+    # -- refreshing ----------------------------------------------------------------------------------------------
+
+    def _wait_for_beat(self) -> None:
+        self.host.set_timer(self._stretched(self.parameters.refresh_period_s), BEAT)
+
+    def _beat(self) -> None:
+        self.standing = Standing(self.standing.sequence + 1, 0)
+        self._send_refresh()
+        self._wait_for_beat()
+
+    def _pass_on(self) -> None:
+        if not self._forwards:
+            self._forwards = True
+            self.host.set_timer(self.host.random.random() * self.parameters.forward_jitter_s, FORWARD)
+
+    def _send_refresh(self) -> None:
+        sequence, level = self.standing
+        self.host.broadcast(Refresh(self.root, sequence, level, self.parent, self._absorbs, self._invites))
+        self._forwards = False
+        self._absorbs = NOBODY
+        self._invites = False
+        for child in self.children.silent_since(self.host.now() - self.parameters.silence_s):
+            self._forget_child(child)
+
+    def _on_refresh(self, sender: int, message: Refresh) -> None:
+        self.neighbours.hear(sender, message, self.host.now())
+        self._check_link(sender, message)
+        offered = Standing(message.sequence, message.level)
+        if sender == self.parent:
+            self._follow(message, offered)
+        elif self.role == "searching":
+            if offered.above(self.standing):
+                self._on_passing_offer(Offer(sender, message.root, offered))
+        elif message.root != self.root:
+            if message.absorbs == self.root and offered.above(self.standing):
+                self._absorbs = message.absorbs
+                self._become_member(sender, message.root, offered, keeps_former=True)
+            else:
+                self._on_foreign_refresh(sender, message)
+
+    def _on_passing_offer(self, offer: Offer) -> None:
+        """A refresh came by while searching; the first of its wave shortens the wait."""
+        if not self._offers:
+            self.host.set_timer(self.parameters.offer_wait_s, CHOICE)
+        self._consider(offer)
+
+    def _follow(self, message: Refresh, offered: Standing) -> None:
+        """The parent's refresh."""
+        if not offered.above(self.standing):
+            self._lose_parent()  # a parent never falls: this one has lost its memory
+            return
+        standing = Standing(offered.sequence, offered.level + 1)
+        if standing != self.standing or message.root != self.root:
+            self._absorbs = message.absorbs
+            self._invites = message.invites
+            self._stand(message.root, standing)
+            self._pass_on()
+
+    def _check_link(self, sender: int, message: Refresh) -> None:
+        """Whether the sender and this node agree on being child and parent."""
+        if message.parent == self.host.address:
+            if sender in self.children:
+                self.children.heard(sender, self.host.now())
+            else:
+                self.host.send(sender, Disown(self.root, self.standing.sequence, self.standing.level))
+        elif sender in self.children:
+            # It has another parent now and will say so when its link to that one is settled; if that gets lost, this.
+            self.host.set_timer(self.parameters.refresh_period_s, ("parting", sender))
+
+    def _on_disown(self, sender: int, message: Disown) -> None:
+        if sender != self.parent:
+            return
+        if message.root != NOBODY and Standing(message.sequence, message.level).above(self.standing):
+            self._attach()  # it took the link for broken; it is not
+        else:
+            self._lose_parent()
+
+    def _end_linger(self, neighbour: int) -> None:
+        if neighbour in self.former:
+            del self.former[neighbour]
+            self.host.send(neighbour, Leave())
+
+    # -- newer sequence numbers, and merging ---------------------------------------------------------------------
+
+    def _request_sequence(self, message: SequenceRequest) -> None:
+        """Asks the root, which may be this node."""
+        if self.role == "root":
+            self._grant(NOBODY, message)
+        elif self.role == "member":
+            self.host.send(self.parent, message)
+
+    def _request_merge(self, root: int, sequence: int, distance: int, patience_s: float) -> None:
+        """Asks the own root to absorb another tree, at most once in `patience_s`."""
+        now = self.host.now()
+        if self._merges_asked.get(root, 0.0) <= now:
+            self._merges_asked[root] = now + patience_s
+            self._request_sequence(SequenceRequest(max(sequence, self.standing.sequence) + 1, root, distance))
+
+    def _on_sequence_request(self, sender: int, message: SequenceRequest) -> None:
+        self.children.heard(sender, self.host.now())
+        enough = message.absorb == NOBODY and self.standing.sequence >= message.needed
+        if self.role == "root" or (self.role == "member" and enough):
+            self._grant(sender, message)
+        elif self.role == "member" and len(message.path) < PATH_MAX:
+            path = (*message.path, sender)
+            self.host.send(self.parent, SequenceRequest(message.needed, message.absorb, message.distance, path))
+
+    def _grant(self, asker: int, message: SequenceRequest) -> None:
+        """Answers a request, as the root or as one whose sequence number is new enough already."""
+        if message.absorb != NOBODY and not self._agrees_to_merge(message):
+            return
+        if message.needed > self.standing.sequence:
+            self.standing = Standing(message.needed, self.standing.level)
+        sequence, level = self.standing
+        if asker == NOBODY:
+            self._use_grant(message.absorb)
+        else:
+            self.host.send(asker, SequenceGrant(self.root, sequence, level, message.absorb, message.path))
+
+    def _on_sequence_grant(self, sender: int, message: SequenceGrant) -> None:
+        offered = Standing(message.sequence, message.level)
+        if sender != self.parent or not offered.above(self.standing):
+            return
+        moved = message.root != self.root or offered.level + 1 != self.standing.level
+        self._stand(message.root, Standing(offered.sequence, offered.level + 1))
+        if message.path:
+            sequence, level = self.standing
+            onward = SequenceGrant(self.root, sequence, level, message.absorb, message.path[:-1])
+            self.host.send(message.path[-1], onward)
+        else:
+            self._use_grant(message.absorb)
+        if moved:
+            self._pass_on()
+
+    def _use_grant(self, absorb: int) -> None:
+        """The newer sequence number is here: absorb the tree that was met, or reply to those who wait."""
+        if absorb != NOBODY:
+            self._absorbs = absorb
+            self._send_refresh()
+            return
+        askers, self._askers = self._askers, {}
+        for asker, request in askers.items():
+            if self.standing.above(Standing(request.sequence, request.level)):
+                self._reply(asker, request)
+
+    def _stretched(self, duration_s: float) -> float:
+        return duration_s * (1 + self.parameters.jitter * self.host.random.random())
