@@ -1,0 +1,284 @@
+"""The routes of AODV: requests, replies, errors and hellos, everything but the packets themselves.
+
+`Router` keeps the routing table true. `aodv.py`, which holds the theory of operation, decides what to look for and when
+to give up; it asks with `request`, hears of every usable route through `on_route`, and reports what the links report.
+"""
+
+from collections.abc import Callable
+from math import inf
+
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.routing.discovery import RateLimit, SeenRequests
+from roamcast.protocols.routing.messages import Hello, Rerr, Rrep, Rreq
+from roamcast.protocols.routing.parameters import AodvParameters
+from roamcast.protocols.routing.routes import Losses, Route, RouteTable
+from roamcast.protocols.routing.sequence import MODULUS, newer, newest, successor
+
+REPEAT = "aodv.repeat"  # key: running number; pass a request on
+SILENCE = "aodv.silence"  # key: neighbour; it greeted and was not heard since
+HELLO = "aodv.hello"  # key 0; perhaps greet
+SWEEP = "aodv.sweep"  # key 0; forget what is long past
+
+HOPS_LIMIT = 255  # what the messages can count
+DESTINATIONS_PER_ERROR = 100  # so that an RERR fits a frame
+NUMBERS_PER_S = 100  # own numbers start at the clock times this, well above the rate at which requests raise them
+
+
+class Router:
+    def __init__(self, host: Host, parameters: AodvParameters, on_route: Callable[[Route], None]) -> None:
+        self.host = host
+        self.parameters = parameters
+        self.routes = RouteTable(parameters.delete_period_s)
+        self.sequence = int(host.now() * NUMBERS_PER_S) % MODULUS
+        self._on_route = on_route
+        self._request_id = self.sequence
+        self._seen = SeenRequests(parameters.path_discovery_time_s)
+        self._repeats: dict[int, Rreq] = {}  # by running number: requests that wait for their turn
+        self._repeats_so_far = 0
+        self._error_limit = RateLimit(parameters.error_rate_limit)
+        self._blacklist: dict[int, float] = {}  # neighbour -> until when its requests are ignored
+        self._greeters: dict[int, None] = {}  # neighbours that said hello and are expected to be heard
+        self._last_broadcast_s = -inf
+        self._active_until_s = -inf  # this node is on a route that carries data
+
+    def start(self) -> None:
+        self.host.set_timer(self.parameters.delete_period_s, (SWEEP, 0))
+        if self.parameters.hello:
+            self.host.set_timer(self.host.random.random() * self.parameters.hello_interval_s, (HELLO, 0))
+
+    def on_message(self, sender: int, message: Message) -> bool:
+        if sender in self._greeters:
+            self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
+        if isinstance(message, Rreq):
+            self._on_request(sender, message)
+        elif isinstance(message, Rrep):
+            self._on_reply(sender, message)
+        elif isinstance(message, Rerr):
+            self._on_error(sender, message)
+        elif isinstance(message, Hello):
+            self._on_hello(sender, message)
+        else:
+            return False
+        return True
+
+    def on_timer(self, timer: Timer) -> bool:
+        name, key = timer
+        if name == REPEAT:
+            self._broadcast(self._repeats.pop(key))
+        elif name == SILENCE:
+            del self._greeters[key]
+            self.lose_neighbour(key)
+        elif name == HELLO:
+            self._greet()
+        elif name == SWEEP:
+            self._sweep()
+        else:
+            return False
+        return True
+
+    def use(self, *destinations: int) -> None:
+        """Data flows: the routes that carry it stay alive."""
+        now_s = self.host.now()
+        self._active_until_s = now_s + self.parameters.active_route_timeout_s
+        for destination in destinations:
+            self.routes.refresh(destination, self._active_until_s, now_s)
+
+    # -- Requests and replies ------------------------------------------------------------------------------------
+
+    def request(self, destination: int, ttl: int) -> None:
+        """Asks whoever is within `ttl` hops for the way to `destination`."""
+        self.sequence = successor(self.sequence)
+        self._request_id = successor(self._request_id)
+        known = self.routes.find(destination, self.host.now())
+        self._broadcast(
+            Rreq(
+                ttl=ttl,
+                hops=0,
+                request_id=self._request_id,
+                destination=destination,
+                destination_sequence=known.sequence if known is not None else None,
+                originator=self.host.address,
+                originator_sequence=self.sequence,
+                gratuitous=self.parameters.gratuitous,
+                destination_only=self.parameters.destination_only,
+            )
+        )
+
+    def _on_request(self, sender: int, request: Rreq) -> None:
+        now_s = self.host.now()
+        if self._blacklist.get(sender, -inf) > now_s:
+            return
+        self._meet(sender)
+        if request.originator == self.host.address or request.hops >= HOPS_LIMIT:
+            return
+        if not self._seen.add(request.originator, request.request_id, now_s):
+            return
+        hops = request.hops + 1
+        reverse_life_s = self.parameters.path_discovery_time_s - 2 * hops * self.parameters.node_traversal_time_s
+        self._learn(request.originator, request.originator_sequence, hops, sender, reverse_life_s)
+        back = self.routes.usable(request.originator, now_s)
+        route = self.routes.usable(request.destination, now_s)
+        if request.destination == self.host.address:
+            if back is not None:
+                self._answer_for_self(request, back)
+        elif route is not None and back is not None and self._may_answer(request, route, sender):
+            self._answer_for(request, route, back)
+        elif request.ttl > 1:
+            self._repeat(request)
+
+    def _may_answer(self, request: Rreq, route: Route, sender: int) -> bool:
+        asked = request.destination_sequence
+        return (
+            not request.destination_only
+            and route.sequence is not None
+            and (asked is None or not newer(asked, route.sequence))
+            and route.next_hop != sender
+        )
+
+    def _answer_for_self(self, request: Rreq, back: Route) -> None:
+        if request.destination_only:
+            self.sequence = successor(self.sequence)
+        asked = request.destination_sequence
+        if asked is not None and newer(asked, self.sequence):
+            self.sequence = asked % MODULUS
+        lifetime_ms = _milliseconds(self.parameters.my_route_timeout_s)
+        self.host.send(back.next_hop, Rrep(0, self.host.address, self.sequence, request.originator, lifetime_ms))
+
+    def _answer_for(self, request: Rreq, route: Route, back: Route) -> None:
+        """Answers for a destination that this node knows the way to."""
+        if route.sequence is None or back.sequence is None:
+            return
+        now_s = self.host.now()
+        route.precursors[back.next_hop] = None
+        back.precursors[route.next_hop] = None
+        lifetime_ms = _milliseconds(route.until_s - now_s)
+        reply = Rrep(route.hops, route.destination, route.sequence, request.originator, lifetime_ms)
+        self.host.send(back.next_hop, reply)
+        if request.gratuitous:
+            lifetime_ms = _milliseconds(back.until_s - now_s)
+            self.host.send(
+                route.next_hop, Rrep(back.hops, request.originator, back.sequence, route.destination, lifetime_ms)
+            )
+
+    def _repeat(self, request: Rreq) -> None:
+        known = self.routes.find(request.destination, self.host.now())
+        self._repeats_so_far += 1
+        demanded = newest(request.destination_sequence, known.sequence if known is not None else None)
+        self._repeats[self._repeats_so_far] = request.onward(demanded)
+        jitter_s = self.host.random.random() * self.parameters.broadcast_jitter_s
+        self.host.set_timer(jitter_s, (REPEAT, self._repeats_so_far))
+
+    def _on_reply(self, sender: int, reply: Rrep) -> None:
+        self._meet(sender)
+        if reply.destination == self.host.address or reply.hops >= HOPS_LIMIT:
+            return
+        hops = reply.hops + 1
+        fresh = self._learn(reply.destination, reply.destination_sequence, hops, sender, reply.lifetime_ms / 1000)
+        if not fresh or reply.originator == self.host.address:
+            return
+        now_s = self.host.now()
+        route = self.routes.usable(reply.destination, now_s)
+        back = self.routes.usable(reply.originator, now_s)
+        if route is None or back is None or back.next_hop == sender:
+            return
+        route.precursors[back.next_hop] = None
+        back.precursors[sender] = None
+        self.routes.refresh(reply.originator, now_s + self.parameters.active_route_timeout_s, now_s)
+        self.host.send(back.next_hop, reply.onward())
+
+    def _meet(self, neighbour: int) -> None:
+        """A control frame of this neighbour was heard: there is a route of one hop to it."""
+        self._learn(neighbour, None, 1, neighbour, self.parameters.active_route_timeout_s)
+
+    def _learn(self, destination: int, sequence: int | None, hops: int, next_hop: int, life_s: float) -> bool:
+        """Takes news of a route, and tells of the route that there is now."""
+        if destination == self.host.address:
+            return False
+        now_s = self.host.now()
+        life_s = min(life_s, self.parameters.delete_period_s)  # a longer one could outlive what others remember
+        fresh = self.routes.learn(destination, sequence, hops, next_hop, now_s + life_s, now_s)
+        route = self.routes.usable(destination, now_s)
+        if route is not None:
+            self._on_route(route)
+        return fresh
+
+    # -- Broken links --------------------------------------------------------------------------------------------
+
+    def blacklist(self, neighbour: int) -> None:
+        """An RREP did not reach the neighbour: perhaps it is heard but does not hear."""
+        if self.parameters.blacklist_timeout_s > 0:
+            self._blacklist[neighbour] = self.host.now() + self.parameters.blacklist_timeout_s
+
+    def lose_neighbour(self, neighbour: int, repairing: int | None = None) -> None:
+        """All routes through the neighbour are gone; whoever relied on them is told, except about a repair."""
+        now_s = self.host.now()
+        losses = Losses()
+        for route in self.routes.through(neighbour, now_s):
+            self.routes.lose(route, None, now_s)
+            if route.destination != repairing:
+                losses.add(route)
+        losses.told.pop(neighbour, None)
+        self.report(losses)
+
+    def _on_error(self, sender: int, error: Rerr) -> None:
+        now_s = self.host.now()
+        losses = Losses()
+        for destination, sequence in error.unreachable:
+            route = self.routes.usable(destination, now_s)
+            if route is None or route.next_hop != sender:
+                continue
+            if error.keep:
+                losses.note(destination, sequence, route.precursors)
+            elif sequence is None or route.sequence is None or newer(sequence, route.sequence):
+                self.routes.lose(route, sequence, now_s)
+                losses.add(route)
+        losses.told.pop(sender, None)
+        self.report(losses, error.keep)
+
+    def report(self, losses: Losses, keep: bool = False) -> None:
+        """Tells neighbours that routes are gone: one by name, several by a broadcast."""
+        unreachable = tuple(losses.unreachable.items())
+        if not losses.told:
+            return
+        for start in range(0, len(unreachable), DESTINATIONS_PER_ERROR):
+            now_s = self.host.now()
+            if self._error_limit.wait_s(now_s) > 0:
+                return
+            self._error_limit.note(now_s)
+            error = Rerr(unreachable[start : start + DESTINATIONS_PER_ERROR], keep)
+            if len(losses.told) == 1:
+                self.host.send(next(iter(losses.told)), error)
+            else:
+                self._broadcast(error)
+
+    # -- Greetings and housekeeping ------------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        """A node on an active route is heard at least once per hello interval, if only by a hello."""
+        now_s = self.host.now()
+        pause_s = self.parameters.hello_interval_s * (0.75 + 0.25 * self.host.random.random())
+        if now_s < self._active_until_s:
+            if now_s - self._last_broadcast_s >= 0.75 * self.parameters.hello_interval_s:
+                self._broadcast(Hello(self.sequence, _milliseconds(self.parameters.silence_s)))
+            pause_s -= now_s - self._last_broadcast_s
+        self.host.set_timer(max(0.0, pause_s), (HELLO, 0))
+
+    def _on_hello(self, sender: int, hello: Hello) -> None:
+        self._learn(sender, hello.sequence, 1, sender, hello.lifetime_ms / 1000)
+        if self.parameters.hello:
+            self._greeters[sender] = None
+            self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
+
+    def _sweep(self) -> None:
+        now_s = self.host.now()
+        self.routes.sweep(now_s)
+        self._blacklist = {neighbour: until_s for neighbour, until_s in self._blacklist.items() if now_s < until_s}
+        self.host.set_timer(self.parameters.delete_period_s, (SWEEP, 0))
+
+    def _broadcast(self, message: Message) -> None:
+        self._last_broadcast_s = self.host.now()
+        self.host.broadcast(message)
+
+
+def _milliseconds(duration_s: float) -> int:
+    return int(max(0.0, duration_s) * 1000)
