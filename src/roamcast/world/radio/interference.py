@@ -46,29 +46,34 @@ class Interference:
 
 def survival(frame: Frame, others: list[Frame]) -> float:
     """The probability that no bit of `frame` is wrong, all signals being equally strong."""
+    payload, end, rate_bps = frame.start + PREAMBLE_S, frame.end, frame.rate_bps
+    changes: list[tuple[float, int]] = [(payload, 0)]  # instants at which the number of interferers or the rate changes
     for other in others:
         if other.start - frame.start < DETECT_S:
             return 0.0
-    payload = frame.start + PREAMBLE_S
-    if len(others) == 1 and others[0].start >= payload:  # the common case, without the general search below
-        overlap_s = min(frame.end, others[0].end) - others[0].start
-        return math.pow(1 - bit_error_rate(frame.rate_bps, 1), overlap_s * frame.rate_bps)
-    chance = 1.0
-    edges = sorted({frame.end, payload, *(other.start for other in others), *(other.end for other in others)})
+        changes.append((other.start, 1))
+        if other.end < end:
+            changes.append((other.end, -1))
+    changes.sort()
+    changes.append((end, 0))
     begin = payload - HEADER_S
-    for edge in edges:
-        edge = min(edge, frame.end)
-        if edge <= begin:
-            continue
-        interferers = sum(1 for other in others if other.start < edge and other.end > begin)
-        if interferers:
-            rate_bps = 1e6 if begin < payload else frame.rate_bps
-            chance *= (1 - bit_error_rate(rate_bps, interferers)) ** ((edge - begin) * rate_bps)
-        begin = edge
-    return chance
+    interferers = 0
+    logarithm = 0.0
+    for t, change in changes:
+        if t > begin:
+            if interferers:
+                rate = rate_bps if begin >= payload else 1e6
+                logarithm += (t - begin) * rate * _log_bit_survival(rate, interferers)
+            begin = t
+        interferers += change
+    return math.exp(logarithm)
 
 
 @lru_cache(maxsize=256)
+def _log_bit_survival(rate_bps: float, interferers: int) -> float:
+    return math.log1p(-bit_error_rate(rate_bps, interferers))
+
+
 def bit_error_rate(rate_bps: float, interferers: int) -> float:
     """DBPSK up to 1 Mbit/s, DQPSK above."""
     energy = BANDWIDTH_HZ / rate_bps / interferers
