@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1] / "src" / "roamcast"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "events", "seeds"),
-    ("interests", "causal"),
+    ("interests",),
+    ("causal",),
     ("protocols",),
     ("trace",),
     ("world", "live", "testing"),

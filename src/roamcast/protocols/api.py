@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from roamcast.causal import Specification
 from roamcast.events import NO_EVENT, Event
 from roamcast.interests import Interest
 from roamcast.seeds import Random
@@ -65,6 +66,7 @@ class Site(msgspec.Struct, frozen=True):
     width_m: float
     height_m: float
     range_m: float  # nominal radio range
+    dependencies: Specification | None = None  # which events cause which others, if any do
 
 
 class Oracle(ABC):

@@ -1,0 +1,196 @@
+"""The dependency specification: which type of event makes its receiver publish which.
+
+    a => b; a => c => e; b => e
+
+Statements are separated by semicolons or line ends. `x => y` says that whoever subscribes to x and publishes y
+publishes a y for every x that it receives; each cause suffices alone, so an event with two causes comes twice. `x => y
+=> z` is short for `x => y; y => z`. What an event type means in the network's interest language may be said by
+`a: 0..100` (intervals) or `a: fire/north/**` (topics). Types that are not defined get a meaning of their own: the topic
+`causal/a`, or the first, second, ... whole number from `first_number` on in the order in which they are named.
+
+Dependencies between events are anti-symmetric and transitive (thesis, section 5.1), so a specification that leads from
+a type back to itself is refused: its chain would never end. Nodes are another matter, see `splitting`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.interests import LANGUAGES, Interest, Intervals, Topics, parse_interest
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+ARROW = "=>"
+TOPIC_PREFIX = "causal"
+
+
+class EventType(msgspec.Struct, frozen=True):
+    """A name for the events that `interest` matches."""
+
+    name: str
+    interest: Interest
+
+
+class Role(msgspec.Struct, frozen=True, array_like=True):
+    """Which event types a node publishes and which it subscribes to: their numbers in the specification, ascending."""
+
+    publishes: tuple[int, ...] = ()
+    subscribes: tuple[int, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.publishes or self.subscribes)
+
+
+class Specification(msgspec.Struct, frozen=True):
+    """Event types, known by their number, and the acyclic graph of their dependencies; see `parse_specification`."""
+
+    types: tuple[EventType, ...]
+    dependencies: tuple[tuple[int, int], ...]  # (cause, effect), in the order of the text, each once
+
+    def effects(self, cause: int) -> tuple[int, ...]:
+        return tuple(effect for first, effect in self.dependencies if first == cause)
+
+    def causes(self, effect: int) -> tuple[int, ...]:
+        return tuple(cause for cause, second in self.dependencies if second == effect)
+
+    @property
+    def initial(self) -> tuple[int, ...]:
+        """Types that nothing causes: what initiators publish of their own accord."""
+        return tuple(number for number in range(len(self.types)) if not self.causes(number))
+
+    @property
+    def final(self) -> tuple[int, ...]:
+        """Types that cause nothing: with their publication a chain is complete."""
+        return tuple(number for number in range(len(self.types)) if not self.effects(number))
+
+    def role(self, publishes: Iterable[Interest], subscribes: Iterable[Interest]) -> Role:
+        """The part of a node that has advertised and subscribed to these interests: every type they have events of."""
+        return Role(self._overlapped(publishes), self._overlapped(subscribes))
+
+    def _overlapped(self, interests: Iterable[Interest]) -> tuple[int, ...]:
+        known = list(interests)
+        return tuple(
+            number
+            for number, event_type in enumerate(self.types)
+            if any(interest.overlaps(event_type.interest) for interest in known)
+        )
+
+    def __str__(self) -> str:
+        definitions = [f"{event_type.name}: {event_type.interest}" for event_type in self.types]
+        arrows = [f"{self.types[cause].name} {ARROW} {self.types[effect].name}" for cause, effect in self.dependencies]
+        return "; ".join(definitions + arrows)
+
+
+def parse_specification(
+    text: str, *, language: str = "intervals", first_number: int = 0, copies: int = 1
+) -> Specification:
+    """The specification that `text` describes; `ConfigurationError` if it is not one.
+
+    `copies` repeats it with types of their own, named `a.1`, `a.2` and so on: as many causal graphs that have nothing
+    to do with each other. Only types without a definition can be repeated.
+    """
+    if language not in LANGUAGES:
+        raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
+    definitions: dict[str, Interest] = {}
+    arrows: dict[tuple[str, str], None] = {}
+    names: dict[str, None] = {}
+    for statement in _statements(text):
+        if ARROW in statement:
+            chain = [_name(part, statement) for part in statement.split(ARROW)]
+            names.update(dict.fromkeys(chain))
+            arrows.update(dict.fromkeys(pairwise(chain)))
+        else:
+            name, interest = _definition(statement, language)
+            if name in definitions:
+                raise ConfigurationError(f"dependencies: {name!r} is defined twice; allowed: one definition per type")
+            definitions[name] = interest
+    _check(names, definitions, arrows, copies)
+    if copies > 1:
+        names = {f"{name}.{copy}": None for copy in range(1, copies + 1) for name in names}
+        arrows = {
+            (f"{cause}.{copy}", f"{effect}.{copy}"): None for copy in range(1, copies + 1) for cause, effect in arrows
+        }
+    numbers = {name: number for number, name in enumerate(names)}
+    types = tuple(
+        EventType(name, definitions.get(name) or _default(name, number, language, first_number))
+        for name, number in numbers.items()
+    )
+    return Specification(types, tuple((numbers[cause], numbers[effect]) for cause, effect in arrows))
+
+
+def _statements(text: str) -> Iterator[str]:
+    for part in re.split(r"[;\n]", text):
+        if part.strip():
+            yield part.strip()
+
+
+def _name(text: str, statement: str) -> str:
+    name = text.strip()
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"dependencies: {name!r} in {statement!r} is not an event type; write names, as in fire => alarm"
+        )
+    return name
+
+
+def _definition(statement: str, language: str) -> tuple[str, Interest]:
+    head, colon, meaning = statement.partition(":")
+    if not colon:
+        raise ConfigurationError(
+            f"dependencies: {statement!r} is neither a dependency nor a definition; write a => b, or a: 0..10"
+        )
+    name = _name(head, statement)
+    interest = parse_interest(language, meaning.strip())
+    if interest.is_empty:
+        raise ConfigurationError(f"dependencies: {name!r} is defined as nothing; allowed: an interest in some event")
+    return name, interest
+
+
+def _default(name: str, number: int, language: str, first_number: int) -> Interest:
+    if language == "topics":
+        return Topics.of(f"{TOPIC_PREFIX}/{name}")
+    return Intervals.of((first_number + number, first_number + number + 1))
+
+
+def _check(
+    names: dict[str, None], definitions: dict[str, Interest], arrows: dict[tuple[str, str], None], copies: int
+) -> None:
+    if not arrows:
+        raise ConfigurationError("dependencies: no dependency is given; write at least one, as in a => b")
+    for name in definitions:
+        if name not in names:
+            raise ConfigurationError(f"dependencies: {name!r} is defined but in no dependency; remove it, or use it")
+    if copies < 1 or (copies > 1 and definitions):
+        allowed = "1, because types are defined" if definitions else "at least 1"
+        raise ConfigurationError(f"copies = {copies!r}: must be {allowed}")
+    defined = list(definitions.items())
+    for at, (name, interest) in enumerate(defined):
+        for other, theirs in defined[:at]:
+            if interest.overlaps(theirs):
+                raise ConfigurationError(f"dependencies: {other!r} and {name!r} share events; allowed: types apart")
+    circle = _circle(names, arrows)
+    if circle:
+        raise ConfigurationError(
+            f"dependencies: {f' {ARROW} '.join(circle)} never ends; allowed: dependencies without circles"
+        )
+
+
+def _circle(names: dict[str, None], arrows: dict[tuple[str, str], None]) -> list[str]:
+    """A way from a type back to itself, or nothing: peels off types without causes until none is left."""
+    causes = {name: [cause for cause, effect in arrows if effect == name] for name in names}
+    while True:
+        free = [name for name, waiting in causes.items() if not waiting]
+        if not free:
+            break
+        for name in free:
+            del causes[name]
+        causes = {name: [cause for cause in waiting if cause in causes] for name, waiting in causes.items()}
+    if not causes:
+        return []
+    way = [next(iter(causes))]
+    while way[-1] not in way[:-1]:
+        way.append(causes[way[-1]][0])
+    return way[way.index(way[-1]) :][::-1]
