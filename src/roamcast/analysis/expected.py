@@ -8,6 +8,7 @@ both are dealt into buckets first and only what falls into the same bucket of th
   in each that it touches; so what is compared without matching is at most about one part in `BUCKETS` per edge.
 - Topics: a pattern's bucket is its leading names, up to the first wildcard. A topic is in the buckets of all its
   prefixes, `a/b` in those of ``, `a` and `a/b`. Inside a bucket a regular expression made from the pattern decides.
+- Documents: each is compared with every open interest of its run, by the interest itself.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from roamcast.analysis.content import document_meets
 from roamcast.analysis.traces import RUN, of_kind
 
 BUCKETS = 64
@@ -97,7 +99,15 @@ def topic_matches(published: DataFrame, periods: DataFrame) -> DataFrame:
     return dealt.join(terms, [RUN, "bucket"]).where(_wanted() & fits).select(RUN, "event_id", "node", _shortest())
 
 
-MATCHES = {"intervals": interval_matches, "topics": topic_matches}
+def content_matches(published: DataFrame, periods: DataFrame) -> DataFrame:
+    """Pairs whose document meets an open interest."""
+    interests = periods.where((f.col("language") == "content") & (f.col("interest") != "")).drop("language")
+    documents = published.where((f.col("language") == "content") & f.col("topic").isNotNull())
+    pairs = documents.join(interests, RUN).where(_wanted())
+    return pairs.where(document_meets("interest", "topic")).select(RUN, "event_id", "node", _shortest())
+
+
+MATCHES = {"intervals": interval_matches, "topics": topic_matches, "content": content_matches}
 
 
 def matches(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFrame:

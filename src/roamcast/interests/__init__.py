@@ -14,14 +14,19 @@ Adding a language: write its struct with a tag of its own and add it to `Interes
 from collections.abc import Iterable
 
 from roamcast.errors import ConfigurationError
+from roamcast.interests.content.xpaths import XPaths
 from roamcast.interests.intervals import Intervals
 from roamcast.interests.topics import Topics
 
-__all__ = ["LANGUAGES", "Interest", "Intervals", "Topics", "parse_interest", "union_all"]
+__all__ = ["LANGUAGES", "Interest", "Intervals", "Topics", "XPaths", "parse_interest", "union_all"]
 
-Interest = Intervals | Topics
+Interest = Intervals | Topics | XPaths
 
-LANGUAGES: dict[str, type[Intervals] | type[Topics]] = {"intervals": Intervals, "topics": Topics}
+LANGUAGES: dict[str, type[Intervals] | type[Topics] | type[XPaths]] = {
+    "intervals": Intervals,
+    "topics": Topics,
+    "content": XPaths,
+}
 
 
 def parse_interest(language: str, text: str) -> Interest:

@@ -15,6 +15,7 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.events import NUMBER_BITS, Content, Event, event_id
 from roamcast.interests import Interest, parse_interest
+from roamcast.interests.content import read as read_document
 from roamcast.live.codec import ADDRESS_MAX, DATAGRAM_BYTES_MAX, Codec
 from roamcast.live.endpoints import Endpoint, open_socket
 from roamcast.live.host import Clock, UdpHost
@@ -62,7 +63,10 @@ def first_number(now_s: float) -> int:
 
 
 def parse_content(language: str, text: str) -> Content:
-    """What an event of `language` is about: a number, or a topic."""
+    """What an event of `language` is about: a number, a topic, or an XML document."""
+    if language == "content":
+        read_document(text)
+        return text
     if language == "topics":
         interest = parse_interest(language, text)
         if "*" in text or str(interest) != text:

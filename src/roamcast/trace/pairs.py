@@ -69,7 +69,7 @@ def expected_pairs(published: pa.Table, periods: list[Subscription]) -> Expected
     languages = np.asarray(published["category"].to_pylist(), dtype=object)
     publication = [np.empty(0, dtype=np.int64)]
     node = [np.empty(0, dtype=np.int64)]
-    for language, terms_of in (("intervals", _IntervalTerms), ("topics", _TopicTerms)):
+    for language, terms_of in (("intervals", _IntervalTerms), ("topics", _TopicTerms), ("content", _ContentTerms)):
         terms = terms_of([period for period in periods if period.language == language])
         places = np.flatnonzero(languages == language)
         block_rows = max(1, _BLOCK_CELLS // max(1, len(terms.node)))
@@ -121,6 +121,23 @@ class _IntervalTerms(_Terms):
     def matches(self, published: pa.Table) -> Booleans:
         value = np.asarray(published["value"].to_numpy(), dtype=np.float64)[:, None]
         return np.asarray((self.low <= value) & (value < self.high))
+
+
+class _ContentTerms(_Terms):
+    """Whole interests: their own evaluation is fast, and a run has few different ones."""
+
+    def __init__(self, periods: list[Subscription]) -> None:
+        super().__init__(periods)
+        self._distinct = {text: parse_interest("content", text) for text in dict.fromkeys(p.interest for p in periods)}
+        places = {text: place for place, text in enumerate(self._distinct)}
+        self.interest = np.array([places[period.interest] for period in periods], dtype=np.int64)
+
+    def matches(self, published: pa.Table) -> Booleans:
+        rows = [
+            [interest.contains(document) for interest in self._distinct.values()]
+            for document in published["detail"].to_pylist()
+        ]
+        return np.array(rows, dtype=np.bool_).reshape(len(published), -1)[:, self.interest]
 
 
 class _TopicTerms(_Terms):

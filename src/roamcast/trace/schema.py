@@ -4,7 +4,7 @@
 |---|---|---|---|---|---|---|---|---|---|---|
 | `subscribed`, `unsubscribed` | subscriber | | | | | | | | language | the interest's text |
 | `advertised` | publisher | | | | | | | | language | the interest's text |
-| `published` | publisher | | event | its cause | the number, if it is one | | payload | | language | the topic, if it is one |
+| `published` | publisher | | event | its cause | the number, if it is one | | payload | | language | the topic or the document, if it is one |
 | `delivered` | subscriber | publisher | event | its cause | latency, s | frames in a row | payload | | | |
 | `frame` | sender if raw | receiver if raw and unicast | | | airtime, s | | on the air | frames | category | message label |
 | `load` | sender | | | | airtime, s | | on the air | frames | category | message label |

@@ -79,7 +79,7 @@ class Radio(Settings, frozen=True):
 class Workload(Settings, frozen=True):
     """What applications publish and ask for."""
 
-    language: Literal["intervals", "topics"] = "intervals"
+    language: Literal["intervals", "topics", "content"] = "intervals"  # content: the golf forum's
     publishers: int | None = None  # how many nodes publish; None takes publisher_share
     publisher_share: float = 0.2  # of the nodes
     subscribers: int | None = None  # how many nodes subscribe; None takes subscriber_share

@@ -15,12 +15,14 @@ what. Nodes are taken from one shuffled order: with more publishers, those of th
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from roamcast.events import Content
-from roamcast.interests import Interest, Intervals, Topics
+from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.seeds import Random, derive
+from roamcast.world.golf import TYPE as GOLF
+from roamcast.world.golf import golf_event, golf_interest
 from roamcast.world.scenario import Scenario, Workload
 
 START_WITHIN_S = 1.0
@@ -98,7 +100,9 @@ def _subscriptions(node: int, scenario: Scenario, random: Random) -> Iterator[Ac
 
 
 def _unequal(others: list[Interest], workload: Workload, random: Random) -> Interest | None:
-    draw = _interval if workload.language == "intervals" else _topics
+    draws: dict[str, Callable[[Workload, Random], Interest]]
+    draws = {"intervals": _interval, "topics": _topics, "content": _golf}
+    draw = draws[workload.language]
     for _ in range(_DRAWS_MAX):
         interest = draw(workload, random)
         if interest not in others:
@@ -110,6 +114,8 @@ def _publications(node: int, scenario: Scenario, random: Random) -> Iterator[Act
     workload = scenario.workload
     if workload.language == "intervals":
         yield Advertise(_soon(scenario, random), node, Intervals.of((0, workload.pool)))
+    elif workload.language == "content":
+        yield Advertise(_soon(scenario, random), node, XPaths.parse(f"/{GOLF}"))
     else:
         yield Advertise(_soon(scenario, random), node, Topics.of("**"))
     window_s = scenario.duration_s - workload.tail_s - workload.start_s
@@ -149,6 +155,8 @@ def _elapsed_s(count: float, workload: Workload, window_s: float) -> float:
 def _content(workload: Workload, random: Random) -> Content:
     if workload.language == "intervals":
         return random.randrange(workload.pool)
+    if workload.language == "content":
+        return golf_event(random)
     return "/".join(_name(random.randrange(workload.topic_fanout)) for _ in range(workload.topic_depth))
 
 
@@ -162,6 +170,10 @@ def _interval(workload: Workload, random: Random) -> Intervals:
     length = _wanted(workload, pool)
     low = random.randrange(pool)
     return Intervals.of((low, min(low + length, pool)), (0, max(0, low + length - pool)))
+
+
+def _golf(workload: Workload, random: Random) -> XPaths:
+    return golf_interest(workload.selectivity, random)
 
 
 def _topics(workload: Workload, random: Random) -> Topics:

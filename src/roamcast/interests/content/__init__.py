@@ -1,0 +1,27 @@
+"""Content: typed XML events, and interests in a subset of XPath.
+
+Read it in this order: `schema.py` (what an event type is), `documents.py` (events as XML), `syntax.py` (what may be
+written), `values.py` and `terms.py` (what it means, simplified), `writing.py` (how it is written back), `xpaths.py`
+(the interest language that protocols see).
+"""
+
+from roamcast.interests.content.documents import Record, read, record_of, write
+from roamcast.interests.content.schema import EventType, Leaf, event_type, event_types, load_schema, register
+from roamcast.interests.content.terms import Constraint, Term
+from roamcast.interests.content.xpaths import XPaths
+
+__all__ = [
+    "Constraint",
+    "EventType",
+    "Leaf",
+    "Record",
+    "Term",
+    "XPaths",
+    "event_type",
+    "event_types",
+    "load_schema",
+    "read",
+    "record_of",
+    "register",
+    "write",
+]

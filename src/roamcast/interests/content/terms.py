@@ -1,0 +1,387 @@
+"""Expressions in normal form: a subscription as terms, each a box of allowed values.
+
+A term names an event type and, for some of its leaves, a *constraint*: which values they may hold and whether they may
+be missing. It matches a record of its type that satisfies all its constraints. A subscription is a list of terms and
+matches what one of them matches. Since a leaf holds at most one value, every expression of the subset comes down to
+such a list: negations move inwards until they stand before a single comparison, and there they turn a set of values
+into the opposite set.
+
+Two terms that differ in one leaf only are one term with both sets of values, which undoes most of what multiplying out
+does, and puts `hole = 1 or hole = 2` back into one constraint.
+
+A leaf inside an optional group can only be there if the group is. A constraint that demands the leaf demands the group
+as well, so a term that contradicts itself this way is noticed. Beyond that, leaves are taken as independent, which
+makes `covers` and `overlaps` of terms exact except for values that are missing together with their group: there
+`covers` may miss a yes and `overlaps` may miss a no, never the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from roamcast.errors import ConfigurationError
+from roamcast.interests.content.documents import Value, describe
+from roamcast.interests.content.schema import Element, EventType, Leaf, event_types
+from roamcast.interests.content.syntax import AllOf, AnyOf, Compare, Condition, Exists, Location, Not, Step, parse
+from roamcast.interests.content.values import (
+    Numbers,
+    Pattern,
+    ValueSet,
+    Words,
+    predecessor,
+    successor,
+)
+
+TERMS_MAX = 64
+
+NOTHING = Words(())
+
+
+class Constraint(NamedTuple):
+    values: ValueSet | None  # None: any
+    absent: bool  # the leaf may be missing
+
+    def allows(self, value: Value | None) -> bool:
+        if value is None:
+            return self.absent
+        return self.values is None or self.values.holds(value)
+
+    def meet(self, other: Constraint) -> Constraint:
+        absent = self.absent and other.absent
+        if self.values is None or other.values is None:
+            return Constraint(other.values if self.values is None else self.values, absent)
+        if self.values.is_empty or other.values.is_empty:
+            return Constraint(NOTHING, absent)
+        values = self.values.meet(other.values)
+        return Constraint(NOTHING if values.is_empty else values, absent)
+
+    def join(self, other: Constraint) -> Constraint | None:
+        """What one of the two allows, if that is a constraint again."""
+        absent = self.absent or other.absent
+        ours, theirs = self.values, other.values
+        if ours is None or theirs is None:
+            return Constraint(None, absent)
+        if ours.is_empty or theirs.is_empty:
+            return Constraint(theirs if ours.is_empty else ours, absent)
+        if isinstance(ours, Numbers) and isinstance(theirs, Numbers):
+            return Constraint(ours.join(theirs), absent)
+        if isinstance(ours, Words) and isinstance(theirs, Words):
+            return Constraint(ours.join(theirs), absent)
+        return None
+
+    @property
+    def is_impossible(self) -> bool:
+        return not self.absent and self.values is not None and self.values.is_empty
+
+    def covers(self, other: Constraint) -> bool:
+        if other.absent and not self.absent:
+            return False
+        if self.values is None or (other.values is not None and other.values.is_empty):
+            return True
+        return other.values is not None and self.values.covers(other.values)
+
+
+Constraints = dict[str, Constraint]
+
+
+class Term(NamedTuple):
+    type: str
+    constraints: tuple[tuple[str, Constraint], ...]  # in the order of the type's leaves; what is missing is free
+
+    def matches(self, values: dict[str, Value]) -> bool:
+        """Whether a record of this type with these values satisfies all constraints."""
+        for path, constraint in self.constraints:  # noqa: SIM110 - a third faster than all() with a generator
+            if not constraint.allows(values.get(path)):
+                return False
+        return True
+
+    def covers(self, other: Term) -> bool:
+        if self.type != other.type:
+            return False
+        theirs = dict(other.constraints)
+        leaves = event_types()[self.type].leaves
+        return all(ours.covers(theirs.get(path) or free(leaves[path])) for path, ours in self.constraints)
+
+    def overlaps(self, other: Term) -> bool:
+        return self.type == other.type and _product([dict(self.constraints)], [dict(other.constraints)]) != []
+
+
+def free(leaf: Leaf) -> Constraint:
+    """What the schema allows anyway."""
+    return Constraint(leaf.domain, leaf.optional)
+
+
+def terms_of(text: str) -> list[Term]:
+    """The terms of an expression, none covered by another; `ConfigurationError` if it is outside the language."""
+    found: list[Term] = []
+    for location in parse(text):
+        found += _located(location)
+        _limit(len(found))
+    return normal(found)
+
+
+def normal(terms: Iterable[Term]) -> list[Term]:
+    """The same set of records, with boxes merged and without those that another one covers."""
+    by_type: dict[str, list[Constraints]] = {}
+    for term in terms:
+        by_type.setdefault(term.type, []).append(dict(term.constraints))
+    kept: list[Term] = []
+    for name, boxes in by_type.items():
+        kind = event_types()[name]
+        kept += _uncovered([_term(kind, box) for box in _merged(boxes, kind)])
+    return kept
+
+
+def _uncovered(terms: list[Term]) -> list[Term]:
+    kept: list[Term] = []
+    for term in terms:
+        if not any(other.covers(term) for other in kept):
+            kept = [other for other in kept if not term.covers(other)]
+            kept.append(term)
+    return kept
+
+
+class _Context(NamedTuple):
+    """Where in an event type a path begins."""
+
+    kind: EventType
+    element: Element | None  # None at an attribute
+    leaf: Leaf | None
+
+    def child(self, name: str) -> _Context | None:
+        if self.element is None:
+            return None
+        if name.startswith("@"):
+            attribute = self.element.attributes.get(name[1:])
+            return None if attribute is None else _Context(self.kind, None, attribute[0])
+        for tag, element in self.element.children.items():
+            if tag.rpartition("}")[2] == name:
+                return _Context(self.kind, element, element.leaf)
+        return None
+
+
+def _located(location: Location) -> list[Term]:
+    """A location that begins with `//` or `*` means each type in which its names make sense."""
+    first, *others = location.steps
+    found: list[Term] = []
+    refusals: list[ConfigurationError] = []
+    contexts = [place for kind in event_types().values() for place in _places(kind, first.name, location.anywhere)]
+    for context in contexts:
+        try:
+            conditions = [Exists(()), *first.predicates]
+            here = _terms(AllOf((*conditions, Exists(tuple(others))) if others else tuple(conditions)), context, True)
+        except ConfigurationError as refusal:
+            refusals.append(refusal)
+            continue
+        found += [_term(context.kind, constraints) for constraints in here]
+    if len(refusals) == len(contexts):
+        if refusals:
+            raise refusals[0]
+        known = ", ".join(event_types())
+        raise ConfigurationError(f"interest: {first.name[:80]!r} is no event type; allowed: {known}")
+    return found
+
+
+def _places(kind: EventType, name: str, anywhere: bool) -> list[_Context]:
+    waiting = [kind.root]
+    found = []
+    while waiting:
+        element = waiting.pop(0)
+        if name in ("*", element.tag.rpartition("}")[2]):
+            found.append(_Context(kind, element, element.leaf))
+        if anywhere:
+            waiting += element.children.values()
+    return found
+
+
+def _term(kind: EventType, constraints: Constraints) -> Term:
+    return Term(kind.name, tuple((path, constraints[path]) for path in kind.leaves if path in constraints))
+
+
+def _terms(condition: Condition, context: _Context, wanted: bool) -> list[Constraints]:
+    """The boxes in which `condition` is true, or if not `wanted`, false."""
+    match condition:
+        case Not(part):
+            return _terms(part, context, not wanted)
+        case AllOf(parts) | AnyOf(parts):
+            each = [_terms(part, context, wanted) for part in parts]
+            return _all(each) if isinstance(condition, AllOf) == wanted else _any(each, context.kind)
+        case Exists(path) | Compare(path):
+            # A path with predicates of its own holds if each of them holds where it stands.
+            each = []
+            for step in path:
+                context = _step(context, step)
+                each += [_terms(predicate, context, wanted) for predicate in step.predicates]
+            each.append(_atom(condition, context, wanted))
+            return _all(each) if wanted else _any(each, context.kind)
+
+
+def _step(context: _Context, step: Step) -> _Context:
+    found = context.child(step.name)
+    if found is None:
+        names: list[str] = []
+        if context.element is not None:
+            names = [tag.rpartition("}")[2] for tag in context.element.children]
+            names += [f"@{name}" for name in context.element.attributes]
+        allowed = ", ".join(names) or "nothing below it"
+        raise ConfigurationError(f"interest: {step.name[:80]!r} is not in {context.kind.name!r}; allowed: {allowed}")
+    return found
+
+
+def _atom(condition: Exists | Compare, context: _Context, wanted: bool) -> list[Constraints]:
+    leaf = context.leaf
+    if isinstance(condition, Exists):
+        if leaf is None or not leaf.optional:
+            return [{}] if wanted else []
+        return [_present(leaf, None)] if wanted else [{leaf.path: Constraint(NOTHING, True)}]
+    if leaf is None or leaf.kind == "group":
+        raise ConfigurationError(f"interest: an element with others inside has no value to {condition.operator}")
+    inside, outside = _sets(leaf, condition.operator, condition.literal)
+    if wanted:
+        return [] if inside is not None and inside.is_empty else [_present(leaf, inside)]
+    constraint = Constraint(outside, leaf.optional)
+    return [] if constraint.is_impossible else [_simplified(leaf, constraint)]
+
+
+def _present(leaf: Leaf, values: ValueSet | None) -> Constraints:
+    demanded = {group: Constraint(None, False) for group in leaf.groups}
+    return demanded | _simplified(leaf, Constraint(values, False))
+
+
+def _simplified(leaf: Leaf, constraint: Constraint) -> Constraints:
+    """As an entry of a box; none if it demands nothing beyond the schema."""
+    if constraint.values in (leaf.domain, Pattern()):
+        constraint = Constraint(None, constraint.absent)
+    if constraint.values is None and constraint.absent == leaf.optional:
+        return {}
+    return {leaf.path: constraint}
+
+
+def _sets(leaf: Leaf, operator: str, literal: str | float) -> tuple[ValueSet, ValueSet]:
+    """The values for which a comparison is true, and those for which it is false."""
+    domain = leaf.domain
+    if isinstance(domain, Numbers):
+        if isinstance(literal, str):
+            raise ConfigurationError(f"interest: {leaf.path} {operator} {literal[:80]!r}: must be {describe(leaf)}")
+        return _number_sets(domain, operator, literal)
+    if not isinstance(literal, str) or operator in ("<", "<=", ">", ">="):
+        shown = repr(literal[:80]) if isinstance(literal, str) else f"{literal:g}"
+        allowed = f"{describe(leaf)}, compared by = or != or a function"
+        raise ConfigurationError(f"interest: {leaf.path} {operator} {shown}: must be {allowed}")
+    if isinstance(domain, Words):
+        holds = [value for value in domain.values if _text_test(operator, value, literal)]
+        return Words.of(holds), Words.of(set(domain.values) - set(holds))
+    return _text_sets(operator, literal)
+
+
+def _number_sets(domain: Numbers, operator: str, literal: float) -> tuple[ValueSet, ValueSet]:
+    low, high = domain.ranges[0][0], domain.ranges[-1][1]
+    whole = domain.integral
+    number = int(literal) if whole and literal.is_integer() else literal
+    fits = not whole or isinstance(number, int)
+    below = predecessor(number, whole) if fits else int(literal // 1)  # the last number that is smaller
+    above = successor(number, whole) if fits else int(literal // 1) + 1
+    equal = [(number, number)] if fits else []
+    parts = {
+        "=": equal,
+        "!=": [(low, below), (above, high)],
+        "<": [(low, below)],
+        "<=": [(low, below), *equal],
+        ">": [(above, high)],
+        ">=": [*equal, (above, high)],
+    }
+    opposite = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}[operator]
+    inside, outside = (Numbers.of(parts[each], whole).meet(domain) for each in (operator, opposite))
+    return inside, outside
+
+
+def _text_test(operator: str, value: str, literal: str) -> bool:
+    return {
+        "=": value == literal,
+        "!=": value != literal,
+        "starts-with": value.startswith(literal),
+        "ends-with": value.endswith(literal),
+        "contains": literal in value,
+    }[operator]
+
+
+def _text_sets(operator: str, literal: str) -> tuple[ValueSet, ValueSet]:
+    if "'" in literal and '"' in literal:
+        raise ConfigurationError(f"interest: {literal[:80]!r} has both kinds of quotes; an expression holds only one")
+    if operator in ("=", "!="):
+        sets: tuple[ValueSet, ValueSet] = (Words((literal,)), Pattern(not_values=(literal,)))
+        return sets if operator == "=" else sets[::-1]
+    if not literal:
+        return Pattern(), NOTHING
+    return {
+        "starts-with": (Pattern(prefix=literal), Pattern(not_prefixes=(literal,))),
+        "ends-with": (Pattern(suffix=literal), Pattern(not_suffixes=(literal,))),
+        "contains": (Pattern(contained=(literal,)), Pattern(not_contained=(literal,))),
+    }[operator]
+
+
+# -- Boxes -------------------------------------------------------------------------------------------------------
+
+
+def _all(each: Sequence[list[Constraints]]) -> list[Constraints]:
+    result: list[Constraints] = [{}]
+    for boxes in each:
+        result = _product(result, boxes)
+    return result
+
+
+def _any(each: Sequence[list[Constraints]], kind: EventType) -> list[Constraints]:
+    boxes = [box for boxes in each for box in boxes]
+    _limit(len(boxes), factor=16)
+    merged = _merged(boxes, kind)
+    _limit(len(merged))
+    return merged
+
+
+def _product(ours: list[Constraints], theirs: list[Constraints]) -> list[Constraints]:
+    _limit(len(ours) * len(theirs))
+    result = []
+    for one in ours:
+        for other in theirs:
+            box = dict(one)
+            for path, constraint in other.items():
+                box[path] = box[path].meet(constraint) if path in box else constraint
+            if not any(box[path].is_impossible for path in other):
+                result.append(box)
+    return result
+
+
+def _merged(boxes: list[Constraints], kind: EventType) -> list[Constraints]:
+    """Boxes that differ in one leaf become one, until there are none."""
+    while True:
+        before = len(boxes)
+        for leaf in kind.leaves.values():
+            boxes = _merged_in(boxes, leaf)
+        if len(boxes) == before:
+            return boxes
+
+
+def _merged_in(boxes: list[Constraints], leaf: Leaf) -> list[Constraints]:
+    groups: dict[tuple[tuple[str, Constraint], ...], list[Constraint]] = {}
+    for box in boxes:
+        others = tuple(sorted((path, each) for path, each in box.items() if path != leaf.path))
+        wanted = box.get(leaf.path) or free(leaf)
+        kept = groups.setdefault(others, [])
+        for at, known in enumerate(kept):
+            joined = known.join(wanted)
+            if joined is not None:
+                kept[at] = joined
+                break
+        else:
+            kept.append(wanted)
+    return [
+        dict(others) | _simplified(leaf, constraint)
+        for others, constraints in groups.items()
+        for constraint in constraints
+    ]
+
+
+def _limit(count: int, factor: int = 1) -> None:
+    if count > TERMS_MAX * factor:
+        raise ConfigurationError(f"interest: too many alternatives; allowed: {TERMS_MAX} after multiplying out")

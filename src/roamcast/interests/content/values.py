@@ -1,0 +1,219 @@
+"""Sets of values: what a constraint allows an element or attribute to hold.
+
+`Numbers` is a union of closed ranges. A range of doubles with an open end is a closed range too, because a double has a
+next one: `x > 3.5` is `x >= 3.5000000000000004`. So whole numbers and doubles need the same few rules, and all of them
+are exact.
+
+`Words` is a finite set of strings. `Pattern` is the set of strings that begin with one string, end with another,
+contain some others, and do none of what is excluded. Two patterns meet in a pattern, and whether a pattern is empty is
+plain to see: it is not, unless what is excluded is forced. (Put characters that occur nowhere between the forced parts;
+the alphabet is large enough.) And since A lies in B exactly when A meets the opposite of no atom of B, covering needs
+nothing but these two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import NamedTuple
+
+Number = int | float
+Range = tuple[Number, Number]  # both ends belong to it
+
+
+class Numbers(NamedTuple):
+    """Ascending, disjoint ranges with at least one number between each other."""
+
+    ranges: tuple[Range, ...]
+    integral: bool
+
+    @staticmethod
+    def of(ranges: Iterable[Range], integral: bool) -> Numbers:
+        merged: list[Range] = []
+        for low, high in sorted(part for part in ranges if part[0] <= part[1]):
+            if merged and low <= successor(merged[-1][1], integral):
+                if high > merged[-1][1]:
+                    merged[-1] = (merged[-1][0], high)
+            else:
+                merged.append((low, high))
+        return Numbers(tuple(merged), integral)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.ranges
+
+    def holds(self, value: object) -> bool:
+        if isinstance(value, (int, float)):
+            for low, high in self.ranges:
+                if low <= value <= high:
+                    return True
+        return False
+
+    def meet(self, other: ValueSet) -> Numbers:
+        assert isinstance(other, Numbers)
+        parts = [(max(a, c), min(b, d)) for a, b in self.ranges for c, d in other.ranges]
+        return Numbers.of(parts, self.integral)
+
+    def join(self, other: Numbers) -> Numbers:
+        return Numbers.of(self.ranges + other.ranges, self.integral)
+
+    def covers(self, other: ValueSet) -> bool:
+        return isinstance(other, Numbers) and self.meet(other).ranges == other.ranges
+
+
+class Words(NamedTuple):
+    """A finite set of strings, sorted."""
+
+    values: tuple[str, ...]
+
+    @staticmethod
+    def of(values: Iterable[str]) -> Words:
+        return Words(tuple(sorted(set(values))))
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.values
+
+    def holds(self, value: object) -> bool:
+        return value in self.values
+
+    def meet(self, other: ValueSet) -> Words:
+        return Words(tuple(value for value in self.values if other.holds(value)))
+
+    def join(self, other: Words) -> Words:
+        return Words.of(self.values + other.values)
+
+    def covers(self, other: ValueSet) -> bool:
+        return other.is_empty or (isinstance(other, Words) and all(value in self.values for value in other.values))
+
+
+class Pattern(NamedTuple):
+    """Strings by how they begin and end and what they hold; the tuples are sorted."""
+
+    prefix: str = ""
+    suffix: str = ""
+    contained: tuple[str, ...] = ()
+    not_values: tuple[str, ...] = ()
+    not_prefixes: tuple[str, ...] = ()
+    not_suffixes: tuple[str, ...] = ()
+    not_contained: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return (
+            any(self.prefix.startswith(text) for text in self.not_prefixes)
+            or any(self.suffix.endswith(text) for text in self.not_suffixes)
+            or any(text in part for text in self.not_contained for part in (self.prefix, self.suffix, *self.contained))
+        )
+
+    def holds(self, value: object) -> bool:
+        return (
+            isinstance(value, str)
+            and value.startswith(self.prefix)
+            and value.endswith(self.suffix)
+            and all(text in value for text in self.contained)
+            and value not in self.not_values
+            and not value.startswith(self.not_prefixes)
+            and not value.endswith(self.not_suffixes)
+            and not any(text in value for text in self.not_contained)
+        )
+
+    def meet(self, other: ValueSet) -> Words | Pattern:
+        if isinstance(other, Words):
+            return other.meet(self)
+        assert isinstance(other, Pattern)
+        prefix, suffix = max(self.prefix, other.prefix, key=len), max(self.suffix, other.suffix, key=len)
+        if not (prefix.startswith(self.prefix) and prefix.startswith(other.prefix)):
+            return Words(())
+        if not (suffix.endswith(self.suffix) and suffix.endswith(other.suffix)):
+            return Words(())
+        return Pattern(
+            prefix,
+            suffix,
+            _both(self.contained, other.contained),
+            _both(self.not_values, other.not_values),
+            _both(self.not_prefixes, other.not_prefixes),
+            _both(self.not_suffixes, other.not_suffixes),
+            _both(self.not_contained, other.not_contained),
+        ).simplified()
+
+    def simplified(self) -> Pattern:
+        """Without what the rest implies, so that equal patterns look alike more often."""
+        fixed = (self.prefix, self.suffix)
+        contained = _maximal(text for text in self.contained if not any(text in part for part in fixed))
+        rest = self._replace(not_values=())
+        return Pattern(
+            self.prefix,
+            self.suffix,
+            contained,
+            tuple(text for text in self.not_values if rest.holds(text)),
+            tuple(
+                text
+                for text in self.not_prefixes
+                if (text.startswith(self.prefix) or self.prefix.startswith(text))
+                and not any(text != other and text.startswith(other) for other in self.not_prefixes)
+            ),
+            tuple(
+                text
+                for text in self.not_suffixes
+                if (text.endswith(self.suffix) or self.suffix.endswith(text))
+                and not any(text != other and text.endswith(other) for other in self.not_suffixes)
+            ),
+            tuple(
+                text
+                for text in self.not_contained
+                if not any(text != other and other in text for other in self.not_contained)
+            ),
+        )
+
+    def covers(self, other: ValueSet) -> bool:
+        if isinstance(other, Words):
+            return all(self.holds(value) for value in other.values)
+        assert isinstance(other, Pattern)
+        return all(other.meet(opposite).is_empty for opposite in self._opposites())
+
+    def _opposites(self) -> Iterable[ValueSet]:
+        """The complement of each atom that this pattern demands."""
+        if self.prefix:
+            yield Pattern(not_prefixes=(self.prefix,))
+        if self.suffix:
+            yield Pattern(not_suffixes=(self.suffix,))
+        for text in self.contained:
+            yield Pattern(not_contained=(text,))
+        yield Words(self.not_values)
+        for text in self.not_prefixes:
+            yield Pattern(prefix=text)
+        for text in self.not_suffixes:
+            yield Pattern(suffix=text)
+        for text in self.not_contained:
+            yield Pattern(contained=(text,))
+
+
+ValueSet = Numbers | Words | Pattern
+
+
+def successor(value: Number, integral: bool) -> Number:
+    """The next number above."""
+    return value + 1 if integral else math.nextafter(value, math.inf) + 0.0
+
+
+def predecessor(value: Number, integral: bool) -> Number:
+    """The next number below."""
+    return value - 1 if integral else math.nextafter(value, -math.inf) + 0.0
+
+
+def number_text(value: Number) -> str:
+    """Without an exponent, as XPath and `xs:decimal` write numbers; reads back as the same number."""
+    text = format(Decimal(repr(value)), "f")
+    return text.removesuffix(".0")
+
+
+def _both(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({*ours, *theirs}))
+
+
+def _maximal(texts: Iterable[str]) -> tuple[str, ...]:
+    """Without those that are part of another."""
+    kept = list(texts)
+    return tuple(text for text in kept if not any(text != other and text in other for other in kept))

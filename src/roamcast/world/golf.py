@@ -1,0 +1,63 @@
+"""The golf forum's applications: what the gallery publishes and asks for, drawn at random.
+
+Every value of an event is drawn evenly from all that the schema allows. Scores of real players are not spread evenly,
+but only so is the share of events that a subscription matches a simple product, and can be met as it is asked for.
+"""
+
+import math
+
+from roamcast.interests.content import XPaths, event_types, write
+from roamcast.interests.content.values import Numbers, Words
+from roamcast.seeds import Random
+
+TYPE = "PGMFORUM"
+_COARSE = ("player", "hole", "holescore", "currentrank")  # a subscription asks for up to two of these
+_FINE = "totalscore"  # and for a range of this one, which makes up for the others' rounding
+_PLAYERS_MAX = 4  # more favourites than that nobody lists
+
+
+def golf_event(random: Random) -> str:
+    """An announcement, as the officials at a hole make it."""
+    values: dict[str, int | str] = {"@id": f"{random.randrange(1000):03d}"}
+    for path in ("player", "hole", "holescore", "totalscore", "currentrank"):
+        domain = event_types()[TYPE].leaves[path].domain
+        if isinstance(domain, Words):
+            values[path] = random.choice(domain.values)
+        elif isinstance(domain, Numbers):
+            low, high = domain.ranges[0]
+            values[path] = random.randint(int(low), int(high))
+    return write(TYPE, values)
+
+
+def golf_interest(selectivity: float, random: Random) -> XPaths:
+    """One visitor's wish, which matches the share `selectivity` of all announcements, to the nearest possible."""
+    conditions: list[str] = []
+    share = 1.0
+    for path in random.sample(_COARSE, random.randint(0, 2)):
+        part = (selectivity / share) ** random.random()
+        condition, actual = _condition(path, part, random, at_least=True)
+        conditions += condition
+        share *= actual
+    condition, _ = _condition(_FINE, min(1.0, selectivity / share), random, at_least=False)
+    conditions += condition
+    return XPaths.parse(f"/{TYPE}[{' and '.join(conditions)}]" if conditions else f"/{TYPE}")
+
+
+def _condition(path: str, share: float, random: Random, at_least: bool) -> tuple[list[str], float]:
+    """A condition that about `share` of all events meet, or rather more, and the share that does; none if all do."""
+    domain = event_types()[TYPE].leaves[path].domain
+    to_whole = math.ceil if at_least else round
+    if isinstance(domain, Words):
+        count = to_whole(share * len(domain.values))
+        if count > _PLAYERS_MAX:
+            return [], 1.0
+        chosen = sorted(random.sample(domain.values, count))
+        return [f"({' or '.join(f'{path} = {name!r}' for name in chosen)})"], count / len(domain.values)
+    assert isinstance(domain, Numbers)
+    low, high = (int(end) for end in domain.ranges[0])
+    size = high - low + 1
+    count = min(size, max(1, to_whole(share * size)))
+    if count == size:
+        return [], 1.0
+    first = random.randint(low, high - count + 1)
+    return [f"{path} >= {first} and {path} <= {first + count - 1}"], count / size
