@@ -1,0 +1,141 @@
+"""Cells: how geography becomes a graph in which packets can be steered.
+
+The operator tells every node the area and the nominal radio range, so all nodes agree on the same square cells. The
+side is at most range / (2 sqrt 2): then any two nodes in the same cell or in cells that touch, even at a corner, hear
+each other. (It is shrunk a little so that a whole number of cells spans the width: slivers at the border would hardly
+ever have a member.)
+
+A `Graph` says what the vertices are that packets travel between, who is next to whom, and which edges to keep so that
+no two cross (`planar`):
+
+- `CellGraph`, the paper's: a vertex is a populated cell, an edge joins cells that touch. Two diagonals of a 2 x 2 block
+  cross, so a diagonal is kept only if both cells that flank it are empty; where one is populated, the way around it
+  exists. What is kept is the relative neighbourhood graph of the cell centres, which is planar and leaves connected
+  what was connected.
+- `NodeGraph`, for networks too thin for cells: a vertex is a node's position, an edge joins nodes that hear each other,
+  and `planar` is the Gabriel graph. Pure cells need about one node per cell, some 20 neighbours per node; below that
+  the cells fall apart long before the radio network does. The paper itself allows any position-based hash table
+  (section 2.2, on GHT); everything above the routing is the same.
+
+In both, the edge between a and b is dropped if another vertex lies in the closed disc with diameter ab; the proof in
+`steering.py` rests on that alone.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from hashlib import blake2b
+from math import ceil, floor, sqrt
+
+from roamcast.protocols.api import Point, Site
+
+Vertex = tuple[float, float]
+"""A place that packets travel between: column and row of a cell, or metres east and north of a node."""
+
+Cell = tuple[int, int]
+"""Column and row, counted from the area's corner; nodes outside the area have cells too."""
+
+HEARING_SHARE = 1 / (2 * sqrt(2))
+"""Side of a cell as a share of the range at which cells that touch at a corner still hear each other."""
+
+AROUND = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
+
+
+class CellGrid:
+    """The cells of a site, and where keys lie in it."""
+
+    def __init__(self, site: Site, side_m: float | None = None) -> None:
+        self.site = site
+        self.side_m = site.width_m / ceil(site.width_m / (site.range_m * HEARING_SHARE)) if side_m is None else side_m
+        self.columns = max(1, ceil(site.width_m / self.side_m))
+        self.rows = max(1, ceil(site.height_m / self.side_m))
+
+    def cell(self, point: Point) -> Cell:
+        """The cell of a point; the far borders of the area belong to its last cells."""
+        x_m, y_m = point
+        column = self.columns - 1 if x_m == self.site.width_m else floor(x_m / self.side_m)
+        row = self.rows - 1 if y_m == self.site.height_m else floor(y_m / self.side_m)
+        return column, row
+
+    def centre(self, cell: Cell) -> Point:
+        return (cell[0] + 0.5) * self.side_m, (cell[1] + 0.5) * self.side_m
+
+    def point(self, key: str) -> Point:
+        """Where a key lies: the same pseudo-random point of the area for everybody."""
+        digest = blake2b(key.encode(), digest_size=16).digest()
+        across = int.from_bytes(digest[:8], "big") / 2**64
+        up = int.from_bytes(digest[8:], "big") / 2**64
+        return across * self.site.width_m, up * self.site.height_m
+
+
+def touching(a: Cell, b: Cell) -> bool:
+    """Whether two cells are the same or neighbours, corners included."""
+    return -1 <= a[0] - b[0] <= 1 and -1 <= a[1] - b[1] <= 1
+
+
+class Graph(ABC):
+    """What packets travel on, as one node sees it: its own vertex and those it hears of."""
+
+    def __init__(self, grid: CellGrid) -> None:
+        self.grid = grid
+
+    @abstractmethod
+    def vertex(self, point: Point) -> Vertex:
+        """The vertex of a node at `point`, or the target of packets that go there."""
+
+    @abstractmethod
+    def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        """Those vertices out of `heard` that share an edge with `here`."""
+
+    @abstractmethod
+    def planar(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        """Those neighbours whose edge is kept when crossing edges are dropped."""
+
+    @abstractmethod
+    def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
+        """Whether `here`, with no neighbour closer to `target`, knows without asking that nobody is."""
+
+
+class CellGraph(Graph):
+    def vertex(self, point: Point) -> Vertex:
+        return self.grid.cell(point)
+
+    def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        x, y = here
+        return [(x + dx, y + dy) for dx, dy in AROUND if (x + dx, y + dy) in heard]
+
+    def planar(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        x, y = here
+        kept: list[Vertex] = []
+        for dx, dy in AROUND:
+            if (x + dx, y + dy) in heard:
+                flanked = dx and dy and ((x + dx, y) in heard or (x, y + dy) in heard)
+                if not flanked:
+                    kept.append((x + dx, y + dy))
+        return kept
+
+    def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
+        """Next to an empty target the only rivals are the other three sides of it, and ties go to the north, then to
+        the east (`steering.closer`): the northern cell has no rival, and the eastern one sees whether that is empty."""
+        return (here[0] - target[0], here[1] - target[1]) in ((0, 1), (1, 0))
+
+
+class NodeGraph(Graph):
+    def vertex(self, point: Point) -> Vertex:
+        return point
+
+    def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        return [vertex for vertex in heard if vertex != here]
+
+    def planar(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        others = self.neighbours(here, heard)
+        return [there for there in others if not any(_within(here, there, third) for third in others)]
+
+    def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
+        return False
+
+
+def _within(a: Vertex, b: Vertex, third: Vertex) -> bool:
+    """Whether `third` sees the line from `a` to `b` under a right angle or more: it lies in the disc around them."""
+    if third in (a, b):
+        return False
+    return (a[0] - third[0]) * (b[0] - third[0]) + (a[1] - third[1]) * (b[1] - third[1]) <= 0

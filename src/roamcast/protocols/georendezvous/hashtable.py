@@ -1,0 +1,316 @@
+"""Cell Hash Routing as a distributed hash table: `put` and `get` by key, kept by cells rather than by nodes.
+
+Theory of operation
+-------------------
+A key is hashed to a point of the area. The home of that point (`routing.py`) keeps what is put under the key: a set of
+*entries*, one per owner and slot, of which the newer version replaces the older. So two copies of a key are merged in
+any order with the same result, and nobody needs to agree on anything.
+
+Nodes die and move; the key must outlive them:
+
+1. *Members*: whoever takes an entry at home broadcasts it once (`Replica`). All members of the cell hear it and keep it
+   too; so do all members of the cells around it, as backups.
+2. *Entering*: the member with the lowest address, the cell's *custodian*, sends what the cell keeps to each newcomer.
+3. *Leaving*: the last one to leave a cell routes what it keeps to the home of each key (`Handover`), which is now
+   another cell. A node that is told to go does the same before it goes.
+4. *Dying*: when the last member of a cell falls silent, its neighbours route the backups to the new home; each waits a
+   random time first, and most of them hear the new home's broadcast before it is their turn.
+5. *Populating*: when somebody appears in a cell that is closer to a key's point than the present home, the custodian
+   hands the key over. A closer cell out of earshot is found by the custodian's periodic handover: it tours the empty
+   cell again, and comes back if nothing has changed. If another cell took the key, it tells the former home (`Moved`).
+6. *Repeating*: broadcasts get lost, so the custodian repeats what was not broadcast for `custody_period_s`.
+
+A node forgets keys of cells that it no longer touches. So a key survives as long as somebody is in its cell or next to
+it, up to the time that it takes to notice.
+
+Timers: `table.custody` repeats and verifies; `table.rescue` hands over the keys of cells that died out.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+
+from roamcast.errors import CallerError
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.georendezvous.cells import Cell, touching
+from roamcast.protocols.georendezvous.messages import (
+    PLAIN,
+    AnyPayload,
+    Entry,
+    Found,
+    Get,
+    Handover,
+    Moved,
+    MovedNearby,
+    Notification,
+    Put,
+    Replica,
+)
+from roamcast.protocols.georendezvous.parameters import CellHashParameters
+from roamcast.protocols.georendezvous.routing import CellRouter, RouterOwner
+from roamcast.protocols.georendezvous.steering import closer
+from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
+
+VALUE_BYTES_MAX = 1024
+FRAME_BYTES = 1200  # of entries in one frame: one larger would not fit a datagram
+ENTRY_OVERHEAD_BYTES = 32
+RESCUE_WITHIN_S = 0.5
+
+CUSTODY: Timer = ("table.custody", 0)
+RESCUE: Timer = ("table.rescue", 0)
+
+FOREVER_S = float("inf")
+
+
+class TableOwner(ABC):
+    """What the table tells its owner."""
+
+    @abstractmethod
+    def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
+        """As the one who took a packet at home: `entry` is kept from now on, where `before` was kept until now."""
+
+    @abstractmethod
+    def on_expired(self, shelf: Shelf, kept: Kept) -> None:
+        """As the custodian of its home: the entry's lifetime has ended."""
+
+    @abstractmethod
+    def on_found(self, key: str, request: int, entries: tuple[Entry, ...]) -> None:
+        """The answer to the `get` that returned `request`; entries that were taken back are not among them."""
+
+    @abstractmethod
+    def on_payload(self, payload: AnyPayload, hops: int) -> None:
+        """A payload that is not the table's own arrived."""
+
+    @abstractmethod
+    def on_beat(self) -> None:
+        """Time to look whether this node has moved."""
+
+
+class CellHashTable(RouterOwner):
+    def __init__(self, host: Host, owner: TableOwner, parameters: CellHashParameters) -> None:
+        self.host = host
+        self.router = CellRouter(host, self, parameters)
+        self.store = Store()
+        self._owner = owner
+        self._period_s = parameters.custody_period_s
+        self._version = 0
+        self._requests = 0
+
+    def start(self) -> None:
+        self.router.start()
+        self.host.set_timer(self._period_s * (0.5 + self.host.random.random()), CUSTODY)
+
+    def put(
+        self,
+        key: str,
+        value: bytes | None,
+        lifetime_s: float = FOREVER_S,
+        slot: int = PLAIN,
+        message: type[Put] = Put,
+    ) -> None:
+        """Keeps `value` under `key`, in this node's own slot; `None` takes back what was there."""
+        if value is not None and len(value) > VALUE_BYTES_MAX:
+            raise CallerError(f"put: value of {len(value)} bytes; allowed: {VALUE_BYTES_MAX}")
+        self._version = max(self._version + 1, int(self.host.now() * 1000))
+        entry = Entry(self.host.address, slot, self._version, lifetime_s, value)
+        self.router.send_to_place(self.router.target(key), message(key, (entry,)))
+
+    def get(self, key: str) -> int:
+        """Asks for what is kept under `key`; the answer comes with the number that this returns."""
+        self._requests += 1
+        request = Get(key, self._requests, self.host.address, self.router.here)
+        self.router.send_to_place(self.router.target(key), request)
+        return self._requests
+
+    def leave(self) -> None:
+        self.router.say_goodbye()
+        if not self.router.neighbourhood.members(self.router.cell):
+            for shelf in self._ours():
+                self.router.send_away(self.router.target(shelf.key), self._handover(shelf))
+
+    # -- What the host says --------------------------------------------------------------------------------------
+
+    def on_message(self, sender: int, message: Message) -> bool:
+        if self.router.on_message(sender, message):
+            return True
+        if isinstance(message, Replica):
+            self._on_replica(message)
+        elif isinstance(message, MovedNearby):
+            self._on_moved(message.moved)
+        else:
+            return False
+        return True
+
+    def on_timer(self, timer: Timer) -> bool:
+        if timer == CUSTODY:
+            self._take_care()
+        elif timer == RESCUE:
+            for shelf in self.store:
+                if self._is_orphan(shelf):
+                    self._hand_over(shelf)
+        else:
+            return self.router.on_timer(timer)
+        return True
+
+    def on_send_failed(self, neighbour: int, message: Message) -> bool:
+        return self.router.on_send_failed(neighbour, message)
+
+    # -- What the router says ------------------------------------------------------------------------------------
+
+    def on_arrival(self, payload: AnyPayload, hops: int) -> None:
+        if isinstance(payload, Put):
+            self._keep(payload.key, payload.entries)
+        elif isinstance(payload, Handover):
+            self._keep(payload.key, payload.entries)
+            if not touching(payload.origin, self.router.cell):  # who touches us has heard our broadcast
+                home = Moved(payload.key, payload.origin, self.router.cell)
+                centre = self.router.grid.centre(payload.origin)
+                self.router.send_to_place(self.router.graph.vertex(centre), home)
+        elif isinstance(payload, Moved):
+            self._on_moved(payload)
+            self.host.broadcast(MovedNearby(payload))
+        elif isinstance(payload, Get):
+            shelf = self.store.shelf(payload.key)
+            entries = () if shelf is None else shelf.entries(self.host.now())
+            found = Found(payload.key, payload.request, tuple(entry for entry in entries if entry.value is not None))
+            self.router.send_to_node(payload.asker, payload.asker_at, found)
+        elif isinstance(payload, Found):
+            self._owner.on_found(payload.key, payload.request, payload.entries)
+        else:
+            self._owner.on_payload(payload, hops)
+
+    def is_home(self, payload: AnyPayload) -> bool:
+        if isinstance(payload, Handover) and payload.origin == self.router.cell:
+            return False  # its purpose is to find out
+        shelf = self.store.shelf(payload.key) if isinstance(payload, Put | Handover | Get | Notification) else None
+        return shelf is not None and shelf.home == self.router.cell
+
+    def on_cell_changed(self, before: Cell) -> None:
+        here = self.router.cell
+        deserted = not self.router.neighbourhood.members(before)
+        for shelf in self.store:
+            if shelf.home == before and deserted:
+                self._hand_over(shelf)
+            if shelf.home != here and not touching(shelf.home, here):
+                self.store.forget(shelf.key)
+
+    def on_neighbour_moved(self, address: int, before: Cell | None, after: Cell | None) -> None:
+        here = self.router.cell
+        if before is not None and before != here and touching(before, here):
+            self._look_for_orphans(before)
+        if after is None or not touching(after, here):
+            return
+        if after == here:
+            if self._is_custodian(newcomer=address):
+                for shelf in self._ours():
+                    self._tell(shelf, shelf.entries(self.host.now()), newcomer=address)
+        elif self._is_custodian():
+            vertex = self.router.neighbourhood.nodes[address].vertex
+            for shelf in self._ours():
+                if closer(vertex, self.router.here, self.router.target(shelf.key)):
+                    self._hand_over(shelf)
+
+    def on_beat(self) -> None:
+        self._owner.on_beat()
+
+    # -- Keeping -------------------------------------------------------------------------------------------------
+
+    def _keep(self, key: str, entries: Iterable[Entry]) -> None:
+        """This cell is the home of `key`: keep the entries, tell the members, tell the owner what is new."""
+        now_s = self.host.now()
+        is_new = key not in self.store
+        shelf = self.store.open(key, self.router.cell)
+        claimed = is_new or shelf.home != self.router.cell
+        shelf.home = self.router.cell
+        before = dict(shelf.kept)
+        news = [entry for entry in entries if shelf.merge(entry, now_s)]
+        if not shelf.kept:
+            self.store.forget(key)
+            return
+        if claimed:
+            self.host.structure("home", detail=f"{key} {shelf.home[0]} {shelf.home[1]}")
+        if news or claimed:
+            self._tell(shelf, shelf.entries(now_s) if claimed else news)
+        for entry in news:
+            self._owner.on_stored(shelf, entry, before.get((entry.owner, entry.slot)))
+
+    def _tell(self, shelf: Shelf, entries: Iterable[Entry], newcomer: int | None = None) -> None:
+        for batch in _batches(entries):
+            replica = Replica(shelf.home, shelf.key, tuple(batch))
+            if newcomer is None:
+                shelf.repeated_s = self.host.now()
+                self.host.broadcast(replica)
+            else:
+                self.host.send(newcomer, replica)
+
+    def _on_replica(self, replica: Replica) -> None:
+        here = self.router.cell
+        if not touching(replica.home, here):
+            self._on_moved(Moved(replica.key, here, replica.home))
+            return
+        now_s = self.host.now()
+        shelf = self.store.open(replica.key, replica.home)
+        shelf.home = replica.home
+        for entry in replica.entries:
+            shelf.merge(entry, now_s)
+        if shelf.home == here:
+            shelf.repeated_s = now_s
+
+    def _on_moved(self, moved: Moved) -> None:
+        shelf = self.store.shelf(moved.key)
+        if shelf is not None and shelf.home == moved.origin:
+            shelf.home = moved.home
+            if not touching(moved.home, self.router.cell):
+                self.store.forget(moved.key)
+
+    # -- Custody -------------------------------------------------------------------------------------------------
+
+    def _take_care(self) -> None:
+        now_s = self.host.now()
+        in_charge = self._is_custodian()
+        for shelf, kept in self.store.expire(now_s):
+            if in_charge and shelf.home == self.router.cell:
+                self._owner.on_expired(shelf, kept)
+        if in_charge:
+            for shelf in self._ours():
+                if self.router.target(shelf.key) != self.router.here:
+                    self._hand_over(shelf)
+                if shelf.repeated_s < now_s - self._period_s:
+                    self._tell(shelf, shelf.entries(now_s))
+        self.host.set_timer(self._period_s * (0.75 + 0.5 * self.host.random.random()), CUSTODY)
+
+    def _ours(self) -> Iterator[Shelf]:
+        """What this cell is the home of."""
+        return (shelf for shelf in self.store if shelf.home == self.router.cell)
+
+    def _is_custodian(self, newcomer: int | None = None) -> bool:
+        members = self.router.neighbourhood.members(self.router.cell)
+        return all(self.host.address < member for member in members if member != newcomer)
+
+    def _is_orphan(self, shelf: Shelf) -> bool:
+        home = shelf.home
+        return home != self.router.cell and not self.router.neighbourhood.members(home)
+
+    def _look_for_orphans(self, cell: Cell) -> None:
+        if not self.router.neighbourhood.members(cell) and any(shelf.home == cell for shelf in self.store):
+            self.host.set_timer(self.host.random.random() * RESCUE_WITHIN_S, RESCUE)
+
+    def _handover(self, shelf: Shelf) -> Handover:
+        return Handover(shelf.key, shelf.entries(self.host.now()), self.router.cell)
+
+    def _hand_over(self, shelf: Shelf) -> None:
+        self.router.send_to_place(self.router.target(shelf.key), self._handover(shelf))
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """The entries in portions that fit a frame."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        entry_bytes = ENTRY_OVERHEAD_BYTES + len(entry.value or b"")
+        if batch and size + entry_bytes > FRAME_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += entry_bytes
+    if batch:
+        yield batch

@@ -1,0 +1,50 @@
+"""What can be set about GeoRendezvous and the hash table below it."""
+
+from typing import Literal
+
+from roamcast.protocols import api
+from roamcast.protocols.api import require
+
+
+class CellHashParameters(api.Parameters, frozen=True):
+    """The part that concerns Cell Hash Routing."""
+
+    graph: Literal["cells", "nodes"] = "cells"  # cells: section 2.1; nodes: for fewer than about 20 neighbours per node
+    cell_side_m: float = 0.0  # 0: the largest side at which touching cells hear each other, range / (2 sqrt 2)
+    beacon_period_s: float = 1.0  # between beacons, +-25 %; a node that enters another cell beacons at once
+    beacon_losses_max: int = 3  # a neighbour that misses more beacons in a row is gone
+    hops_max: int = 0  # of one leg of a packet's way; 0: eight times the cells along two sides, plus 64
+    custody_period_s: float = 10.0  # a cell repeats to its members what it keeps, and asks whether it is still the home
+
+    def __post_init__(self) -> None:
+        require(self.cell_side_m >= 0, "cell_side_m", self.cell_side_m, "at least 0")
+        require(0.05 <= self.beacon_period_s <= 3600, "beacon_period_s", self.beacon_period_s, "between 0.05 and 3600")
+        require(1 <= self.beacon_losses_max <= 100, "beacon_losses_max", self.beacon_losses_max, "between 1 and 100")
+        require(0 <= self.hops_max <= 65535, "hops_max", self.hops_max, "between 0 and 65535")
+        require(1 <= self.custody_period_s <= 86400, "custody_period_s", self.custody_period_s, "between 1 and 86400 s")
+
+
+class GeoRendezvousParameters(CellHashParameters, frozen=True):
+    rendezvous_points: int = 8  # n: per topic; more give shorter ways and cost more signalling (section 2.3)
+    nearest_points: int = 2  # m: how many of them, the nearest, a subscriber tries (section 2.4); at most n counts
+    refresh_period_s: float = 10.0  # advertisements and subscriptions are repeated at this interval (section 2.2)
+    refresh_losses_max: int = 2  # a client that misses more refreshes in a row is removed
+    selection_wait_s: float = 0.5  # after a publisher's first event, for the copies of the other points, then prune
+    reselection_period_s: float = 60.0  # a subscriber tries its points anew at this interval, and when it has moved
+    reselection_distance_m: float = 0.0  # moved by this much: the nearest points are chosen anew; 0: the radio range
+    interval_buckets: int = 8  # numbers are mapped onto this many topics; fewer cost less signalling and waste more
+    interval_pool: float = 10_000.0  # numbers are expected in [0, pool); the buckets at the ends take in the rest
+    probe_direct_path: bool = False  # measure the path without a rendezvous point, as the paper's figures need it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(1 <= self.rendezvous_points <= 64, "rendezvous_points", self.rendezvous_points, "between 1 and 64")
+        require(1 <= self.nearest_points <= 64, "nearest_points", self.nearest_points, "between 1 and 64")
+        for field in ("refresh_period_s", "reselection_period_s"):
+            require(1 <= getattr(self, field) <= 86400, field, getattr(self, field), "between 1 and 86400 s")
+        require(0 <= self.refresh_losses_max <= 100, "refresh_losses_max", self.refresh_losses_max, "between 0 and 100")
+        require(0 < self.selection_wait_s <= 60, "selection_wait_s", self.selection_wait_s, "above 0 and at most 60 s")
+        distance_m = self.reselection_distance_m
+        require(distance_m >= 0, "reselection_distance_m", distance_m, "at least 0")
+        require(1 <= self.interval_buckets <= 1000, "interval_buckets", self.interval_buckets, "between 1 and 1000")
+        require(self.interval_pool > 0, "interval_pool", self.interval_pool, "above 0")
