@@ -8,14 +8,18 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
+from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.oracle import OracleTrees
-from roamcast.protocols.trees import PsMaodv
+from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
 
 _ALL: list[type[Protocol]] = [
     Flooding,
     Gossip,
     OracleTrees,
     PsMaodv,
+    SpCombo,
+    Dsapst,
+    GeoRendezvous,
 ]
 PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}
 

@@ -11,7 +11,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Category, Message
 
 
-class Refresh(Message, frozen=True, array_like=True, tag=16):
+class Refresh(Message, frozen=True, tag=16):
     """Broadcast by the root each period and passed on by every member: the tree is alive, and I stand here in it."""
 
     root: int
@@ -20,9 +20,10 @@ class Refresh(Message, frozen=True, array_like=True, tag=16):
     parent: int  # the sender's own parent; NOBODY at the root
     absorbs: int = NOBODY  # root of a tree whose members shall join the sender
     invites: bool = False  # members of other trees who would stand higher under the sender may join it
+    interest: Interest | None = None  # what the sender's subtree wants, where neighbours judge it
 
 
-class JoinRequest(Message, frozen=True, array_like=True, tag=17):
+class JoinRequest(Message, frozen=True, tag=17):
     """Broadcast by a node without a tree: who will be my parent?"""
 
     sequence: int  # the sender's last standing; 0 if it never had one
@@ -31,7 +32,7 @@ class JoinRequest(Message, frozen=True, array_like=True, tag=17):
     interest: Interest | None = None  # what the sender's subtree wants, where candidates judge it
 
 
-class JoinReply(Message, frozen=True, array_like=True, tag=18):
+class JoinReply(Message, frozen=True, tag=18):
     """Unicast to who asked: I would be your parent."""
 
     root: int
@@ -40,7 +41,7 @@ class JoinReply(Message, frozen=True, array_like=True, tag=18):
     overhead: float = 0.0  # events per published event that the asker's interest would add to the path to the root
 
 
-class Subscription(Message, frozen=True, array_like=True, tag=19):
+class Subscription(Message, frozen=True, tag=19):
     """Unicast to the parent: I am your child, and this is all that my subtree wants. Replaces what was said before."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -48,13 +49,13 @@ class Subscription(Message, frozen=True, array_like=True, tag=19):
     interest: Interest | None
 
 
-class Leave(Message, frozen=True, array_like=True, tag=20):
+class Leave(Message, frozen=True, tag=20):
     """Unicast to a former parent: forget me, I am somebody else's child."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
 
-class Disown(Message, frozen=True, array_like=True, tag=21):
+class Disown(Message, frozen=True, tag=21):
     """Unicast to a node that takes the sender for its parent: you are not on my list."""
 
     root: int
@@ -62,7 +63,7 @@ class Disown(Message, frozen=True, array_like=True, tag=21):
     level: int
 
 
-class SequenceRequest(Message, frozen=True, array_like=True, tag=22):
+class SequenceRequest(Message, frozen=True, tag=22):
     """Unicast from child to parent up to the root: somebody needs a sequence number that is newer than his own."""
 
     needed: int  # the lowest sequence number that helps
@@ -71,7 +72,7 @@ class SequenceRequest(Message, frozen=True, array_like=True, tag=22):
     path: tuple[int, ...] = ()  # nodes passed before the sender, first the one that asked
 
 
-class SequenceGrant(Message, frozen=True, array_like=True, tag=23):
+class SequenceGrant(Message, frozen=True, tag=23):
     """The answer, back along the path: every node on it has this sequence number now."""
 
     root: int
@@ -81,7 +82,7 @@ class SequenceGrant(Message, frozen=True, array_like=True, tag=23):
     path: tuple[int, ...] = ()  # nodes still to be passed after the receiver, the next one last
 
 
-class Publication(Message, frozen=True, array_like=True, tag=24):
+class Publication(Message, frozen=True, tag=24):
     """Unicast along a link of the tree: an event on its way up to the root, or down to who wants it."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -89,6 +90,40 @@ class Publication(Message, frozen=True, array_like=True, tag=24):
     hops: int  # frames in a row that brought it to whoever receives this one
     climbs: bool  # sent toward the root
     event: Event
+
+
+class Appraisal(Message, frozen=True, tag=25):
+    """SP-COMBO, from child to parent: what would it cost to carry this interest up to here?"""
+
+    asker: int  # the node that wants to join
+    interest: Interest
+    overhead: float  # events per published event, summed over the nodes passed
+    path: tuple[int, ...]  # nodes passed before the sender, first the candidate parent
+
+
+class Appraised(Message, frozen=True, tag=26):
+    """The sum, back along the path to the candidate parent."""
+
+    asker: int
+    overhead: float  # events per published event
+    path: tuple[int, ...]  # nodes still to be passed after the receiver, the next one last
+
+
+class Probe(Message, frozen=True, tag=27):
+    """DSAPST, up a path to the root: where would this interest meet one it overlaps?"""
+
+    prober: int
+    interest: Interest
+    path: tuple[int, ...]  # nodes passed, the neighbour that was asked first; none of them shares the interest
+
+
+class ProbeReply(Message, frozen=True, tag=28):
+    """The node that shares the interest answers, back along the path."""
+
+    prober: int
+    grafting: int  # who it is
+    relays: tuple[int, ...]  # nodes on the way to it that do not share the interest, the first one asked first
+    path: tuple[int, ...]  # nodes still to be passed after the receiver, the next one last
 
 
 TreeMessages = (

@@ -286,13 +286,15 @@ class TreeProtocol(Disseminator):
             self.host.set_timer(self.host.random.random() * self.parameters.forward_jitter_s, FORWARD)
 
     def _send_refresh(self) -> None:
-        sequence, level = self.standing
-        self.host.broadcast(Refresh(self.root, sequence, level, self.parent, self._absorbs, self._invites))
+        self.host.broadcast(self._refresh())
         self._forwards = False
         self._absorbs = NOBODY
         self._invites = False
         for child in self.children.silent_since(self.host.now() - self.parameters.silence_s):
             self._forget_child(child)
+
+    def _refresh(self) -> Refresh:
+        return Refresh(self.root, *self.standing, self.parent, self._absorbs, self._invites)
 
     def _on_refresh(self, sender: int, message: Refresh) -> None:
         self.neighbours.hear(sender, message, self.host.now())
