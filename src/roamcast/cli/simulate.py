@@ -6,6 +6,7 @@ Everything that can be refused, an unwritable trace directory included, is refus
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.table import Table
 
@@ -29,7 +30,7 @@ def simulate(
         require_writable(trace)
     result = simulator.simulate(run, raw_frames=raw_frames)
     if trace is not None:
-        write_trace(trace, result.recorder.batches())
+        write_trace(trace, result.recorder.batches(), msgspec.json.encode(run, order="deterministic"))
     answer = {
         "protocol": run.protocol,
         "parameters": run.parameters,

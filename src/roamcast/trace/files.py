@@ -6,6 +6,8 @@ The `kind` column lives in the path, so a reader that wants one kind opens only 
 - A trace that is written in one go (`write_trace`) appears as a whole or not at all. One that grows while its node
   lives (`TraceWriter`) consists of whole files at every instant.
 
+Beside the kinds may stand `_run.json`, which says what was run. Readers of Parquet skip it for its first letter.
+
 Rows come back kind by kind; within a kind they keep the order in which they were recorded.
 """
 
@@ -24,6 +26,7 @@ from roamcast.trace.schema import KINDS, SCHEMA
 
 _PARTITIONING = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
 _KIND_COLUMN = SCHEMA.get_field_index("kind")
+_ABOUT = "_run.json"
 
 
 class TraceWriter:
@@ -59,16 +62,19 @@ class TraceWriter:
             raise
 
 
-def write_trace(directory: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Writes a whole trace; if that fails, nothing of it is left."""
+def write_trace(directory: Path, batches: Iterable[pa.RecordBatch], about: bytes = b"") -> None:
+    """Writes a whole trace, and what was run as JSON; if that fails, nothing of it is left."""
     with _made(directory):
         staging = directory / ".partial"  # inside, because `directory` may be a mount point that nothing can replace
         try:
             TraceWriter(staging).append(batches)
-            for folder in sorted(staging.iterdir()):
-                folder.replace(directory / folder.name)
+            if about:
+                (staging / _ABOUT).write_bytes(about)
+            for entry in sorted(staging.iterdir()):
+                entry.replace(directory / entry.name)
             staging.rmdir()
         except BaseException:
+            (directory / _ABOUT).unlink(missing_ok=True)
             for folder in (staging, *directory.glob("kind=*")):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -81,6 +87,14 @@ def require_writable(directory: Path) -> None:
         (directory / ".probe").mkdir()
         (directory / ".probe").rmdir()
     _remove_empty(made)
+
+
+def read_about(directory: Path) -> bytes:
+    """What was run, as JSON; nothing if the trace does not say."""
+    try:
+        return (directory / _ABOUT).read_bytes()
+    except OSError:
+        return b""
 
 
 def read_trace(directory: Path) -> pa.Table:

@@ -6,11 +6,12 @@
 | `advertised` | publisher | | | | | | | | language | the interest's text |
 | `published` | publisher | | event | its cause | the number, if it is one | | payload | | language | the topic or the document, if it is one |
 | `delivered` | subscriber | publisher | event | its cause | latency, s | frames in a row | payload | | | |
-| `frame` | sender if raw | receiver if raw and unicast | | | airtime, s | | on the air | frames | category | message label |
+| `frame` | sender if raw | receiver if raw and unicast | carried if raw | | airtime, s | | on the air | frames | category | message label |
 | `load` | sender | | | | airtime, s | | on the air | frames | category | message label |
 | `lost` | | | | | | | | frames | | the radio's reason |
 | `dropped` | node | | event | | | | | | | the protocol's reason |
 | `structure` | node | peer | | | value | | | | aspect | detail |
+| `position` | node | | | | | | | | | |
 | `contact` | a | b | | | 1 up, 0 down | | | | | |
 | `fault` | node | | | | | | | | | what happened |
 | `end` | | | | | | | | nodes | | |
@@ -18,6 +19,9 @@
 
 - `frame` is summed per second and message label (`t` is the start of that second, `node` is null), or one row per frame
   when raw frames were asked for (`node` is the sender). `load` is summed per node over the run, at its end.
+- `position` says that the node is at `x_m`, `y_m` (metres east and north) at `t`. Between two rows it goes straight at
+  constant speed, before the first and after the last it rests there; so a simulated run needs a row only where a node
+  turns. They all stand at the beginning of its trace.
 - `lost` counts, at the end, receptions that failed at the radio, by reason.
 - `shortest_hops` stands on `published` rows of simulated runs only: for each node in order of address, the length of
   the shortest path from the publisher at that instant, -1 where there is none. Reachability and stretch come from it.
@@ -40,6 +44,7 @@ Kind = Literal[
     "lost",
     "dropped",
     "structure",
+    "position",
     "contact",
     "fault",
     "end",
@@ -64,6 +69,8 @@ class Record(NamedTuple):
     category: str | None = None
     detail: str | None = None
     shortest_hops: list[int] | None = None
+    x_m: float | None = None
+    y_m: float | None = None
 
 
 _FIELDS: list["pa.Field[Any]"] = [
@@ -81,5 +88,7 @@ _FIELDS: list["pa.Field[Any]"] = [
     pa.field("category", pa.string()),
     pa.field("detail", pa.string()),
     pa.field("shortest_hops", pa.list_(pa.int16())),
+    pa.field("x_m", pa.float64()),
+    pa.field("y_m", pa.float64()),
 ]
 SCHEMA = pa.schema(_FIELDS)

@@ -185,7 +185,7 @@ class Run(Settings, frozen=True):
     seed: int = 1
 
 
-TRACE_VERSION = 1
+TRACE_VERSION = 2
 """Raised whenever the same run would leave another trace than before."""
 
 

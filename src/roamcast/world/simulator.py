@@ -16,7 +16,7 @@ import numpy as np
 from roamcast.errors import CallerError
 from roamcast.events import Event, event_id
 from roamcast.interests import Interest
-from roamcast.protocols.api import Oracle, Protocol, Site
+from roamcast.protocols.api import Message, Oracle, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
@@ -85,6 +85,7 @@ class Simulation(Oracle):
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
         faults = fault_plan(scenario, run.seed)
+        self._record_positions()
         self._start_contacts()
         absent = {fault.node for fault in faults if fault.what == "join"}
         for node in range(scenario.nodes):
@@ -165,6 +166,18 @@ class Simulation(Oracle):
         self._raw_frames = raw_frames
         return medium
 
+    def _record_positions(self) -> None:
+        """Every corner of every node's path until the end of the run, and where the node is then."""
+        if self.movements is None:
+            return
+        end_s = self.run.scenario.duration_s
+        for node in range(self.movements.nodes):
+            path = [corner for corner in self.movements.corners(node) if corner[0] < end_s]
+            if self.movements.velocity(node, path[-1][0]) != (0.0, 0.0):
+                path.append((end_s, *self.movements.position(node, end_s)))
+            for t_s, x_m, y_m in path:
+                self.recorder.add(Record(t_s, "position", node, x_m=x_m, y_m=y_m))
+
     def _start_contacts(self) -> None:
         """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
         scenario = self.run.scenario
@@ -210,6 +223,7 @@ class Simulation(Oracle):
                 "frame",
                 frame.sender,
                 receiver,
+                carried_event(frame.message),
                 value=frame.airtime_s,
                 bytes=frame.bytes,
                 count=1,
@@ -354,6 +368,14 @@ class Simulation(Oracle):
 
     def _delivered(self, node: int, event: Event) -> None:
         """An application got an event."""
+
+
+def carried_event(message: Message | None) -> int | None:
+    """The id of the event inside a message or inside its payload: every message that carries one calls it `event`."""
+    while isinstance(payload := getattr(message, "payload", None), Message):
+        message = payload
+    event = getattr(message, "event", None)
+    return event.id if isinstance(event, Event) else None
 
 
 def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:
