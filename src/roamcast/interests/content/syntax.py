@@ -241,8 +241,8 @@ class _Parser:
         self._expect(",")
         at = self._token.at
         literal = self._literal()
-        if not isinstance(literal, str):
-            self._refuse(at, f"{name} compares with a string")
+        if not (isinstance(literal, str) and literal):
+            self._refuse(at, f"{name} compares with a string that is not empty")
         self._expect(")")
         return Compare(path, name, literal)
 

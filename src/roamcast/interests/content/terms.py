@@ -9,10 +9,10 @@ into the opposite set.
 Two terms that differ in one leaf only are one term with both sets of values, which undoes most of what multiplying out
 does, and puts `hole = 1 or hole = 2` back into one constraint.
 
-A leaf inside an optional group can only be there if the group is. A constraint that demands the leaf demands the group
-as well, so a term that contradicts itself this way is noticed. Beyond that, leaves are taken as independent, which
-makes `covers` and `overlaps` of terms exact except for values that are missing together with their group: there
-`covers` may miss a yes and `overlaps` may miss a no, never the other way round.
+A leaf inside an optional group can only be there if the group is, and that is taken into account; a term that demands
+the leaf but not the group is nothing. Beyond that, leaves are taken as independent, which makes `covers` and `overlaps`
+of terms exact except where a leaf must be there because its group is: there `covers` may miss a yes and `overlaps` a
+no, never the other way round.
 """
 
 from __future__ import annotations
@@ -82,6 +82,9 @@ class Constraint(NamedTuple):
         return other.values is not None and self.values.covers(other.values)
 
 
+ABSENT = Constraint(NOTHING, True)
+PRESENT = Constraint(None, False)
+
 Constraints = dict[str, Constraint]
 
 
@@ -101,7 +104,7 @@ class Term(NamedTuple):
             return False
         theirs = dict(other.constraints)
         leaves = event_types()[self.type].leaves
-        return all(ours.covers(theirs.get(path) or free(leaves[path])) for path, ours in self.constraints)
+        return all(ours.covers(_implied(leaves[path], theirs)) for path, ours in self.constraints)
 
     def overlaps(self, other: Term) -> bool:
         return self.type == other.type and _product([dict(self.constraints)], [dict(other.constraints)]) != []
@@ -110,6 +113,20 @@ class Term(NamedTuple):
 def free(leaf: Leaf) -> Constraint:
     """What the schema allows anyway."""
     return Constraint(leaf.domain, leaf.optional)
+
+
+def _implied(leaf: Leaf, constraints: Constraints) -> Constraint:
+    """What a box says about a leaf, directly or through the groups around or the leaves inside."""
+    if any(group in constraints and constraints[group] == ABSENT for group in leaf.groups):
+        return ABSENT
+    if leaf.kind == "group" and _is_demanded(leaf.path, constraints):
+        return PRESENT
+    return constraints.get(leaf.path) or free(leaf)
+
+
+def _is_demanded(group: str, constraints: Constraints) -> bool:
+    """Whether something inside the group must be there."""
+    return any(not each.absent and path.startswith(f"{group}/") for path, each in constraints.items())
 
 
 def terms_of(text: str) -> list[Term]:
@@ -196,7 +213,13 @@ def _places(kind: EventType, name: str, anywhere: bool) -> list[_Context]:
 
 
 def _term(kind: EventType, constraints: Constraints) -> Term:
-    return Term(kind.name, tuple((path, constraints[path]) for path in kind.leaves if path in constraints))
+    """The box without what the rest of it implies."""
+    told: list[tuple[str, Constraint]] = []
+    for path, leaf in kind.leaves.items():
+        others = {other: constraint for other, constraint in constraints.items() if other != path}
+        if path in constraints and _implied(leaf, others) != constraints[path]:
+            told.append((path, constraints[path]))
+    return Term(kind.name, tuple(told))
 
 
 def _terms(condition: Condition, context: _Context, wanted: bool) -> list[Constraints]:
@@ -234,25 +257,20 @@ def _atom(condition: Exists | Compare, context: _Context, wanted: bool) -> list[
     if isinstance(condition, Exists):
         if leaf is None or not leaf.optional:
             return [{}] if wanted else []
-        return [_present(leaf, None)] if wanted else [{leaf.path: Constraint(NOTHING, True)}]
+        return [{leaf.path: PRESENT if wanted else ABSENT}]
     if leaf is None or leaf.kind == "group":
         raise ConfigurationError(f"interest: an element with others inside has no value to {condition.operator}")
     inside, outside = _sets(leaf, condition.operator, condition.literal)
-    if wanted:
-        return [] if inside is not None and inside.is_empty else [_present(leaf, inside)]
-    constraint = Constraint(outside, leaf.optional)
+    constraint = Constraint(inside, False) if wanted else Constraint(outside, leaf.optional)
     return [] if constraint.is_impossible else [_simplified(leaf, constraint)]
-
-
-def _present(leaf: Leaf, values: ValueSet | None) -> Constraints:
-    demanded = {group: Constraint(None, False) for group in leaf.groups}
-    return demanded | _simplified(leaf, Constraint(values, False))
 
 
 def _simplified(leaf: Leaf, constraint: Constraint) -> Constraints:
     """As an entry of a box; none if it demands nothing beyond the schema."""
-    if constraint.values in (leaf.domain, Pattern()):
+    if constraint.values == leaf.domain:
         constraint = Constraint(None, constraint.absent)
+    elif constraint.values is not None and constraint.values.is_empty:
+        constraint = Constraint(NOTHING, constraint.absent)
     if constraint.values is None and constraint.absent == leaf.optional:
         return {}
     return {leaf.path: constraint}
@@ -312,8 +330,6 @@ def _text_sets(operator: str, literal: str) -> tuple[ValueSet, ValueSet]:
     if operator in ("=", "!="):
         sets: tuple[ValueSet, ValueSet] = (Words((literal,)), Pattern(not_values=(literal,)))
         return sets if operator == "=" else sets[::-1]
-    if not literal:
-        return Pattern(), NOTHING
     return {
         "starts-with": (Pattern(prefix=literal), Pattern(not_prefixes=(literal,))),
         "ends-with": (Pattern(suffix=literal), Pattern(not_suffixes=(literal,))),
@@ -347,7 +363,8 @@ def _product(ours: list[Constraints], theirs: list[Constraints]) -> list[Constra
             box = dict(one)
             for path, constraint in other.items():
                 box[path] = box[path].meet(constraint) if path in box else constraint
-            if not any(box[path].is_impossible for path in other):
+            lacks = [path for path, constraint in box.items() if constraint == ABSENT]
+            if not any(box[path].is_impossible for path in other) and not any(_is_demanded(at, box) for at in lacks):
                 result.append(box)
     return result
 

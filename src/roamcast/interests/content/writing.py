@@ -8,14 +8,7 @@ from roamcast.interests.content.values import Number, Numbers, Pattern, Words, n
 def term_text(term: Term) -> str:
     """Reads back as the same term."""
     kind = event_types()[term.type]
-    implied = {
-        group for path, constraint in term.constraints if not constraint.absent for group in kind.leaves[path].groups
-    }
-    parts = [
-        _constraint_text(kind.leaves[path], constraint)
-        for path, constraint in term.constraints
-        if path not in implied or constraint.absent
-    ]
+    parts = [_constraint_text(kind.leaves[path], constraint) for path, constraint in term.constraints]
     return f"/{term.type}[{' and '.join(parts)}]" if parts else f"/{term.type}"
 
 
