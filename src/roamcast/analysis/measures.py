@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from roamcast.analysis.chains import chain_measures, no_chains
 from roamcast.analysis.cost import cost_measures, load_fairness, run_ends
-from roamcast.analysis.deliveries import delivery_measures, pairs
+from roamcast.analysis.deliveries import delivery_measures
 from roamcast.analysis.expected import MATCHES
 from roamcast.analysis.traces import RUN, of_kind, ratio
 from roamcast.trace.measures import MEASURES
@@ -36,9 +36,6 @@ class Contents(NamedTuple):
     causal: bool
 
 
-EVERYTHING = Contents(tuple(MATCHES), True)
-
-
 def contents(trace: DataFrame) -> Contents:
     """Looks through the publications once."""
     seen = of_kind(trace, "published").agg(
@@ -49,13 +46,12 @@ def contents(trace: DataFrame) -> Contents:
     return Contents(tuple(sorted(set(found["languages"]) & MATCHES.keys())) or ("intervals",), bool(found["causal"]))
 
 
-def measure_runs(trace: DataFrame, has: Contents = EVERYTHING) -> DataFrame:
-    """Per run that came to its end, every measure; null where it is undefined."""
+def measure_runs(trace: DataFrame, met: DataFrame, *, causal: bool = True) -> DataFrame:
+    """Per run that came to its end, every measure; null where it is undefined. `met` is `pairs(trace)`."""
     ends = run_ends(trace)
-    met = pairs(trace, has.languages)
     published = of_kind(trace, "published").groupBy(RUN).agg(f.count(f.lit(1)).alias("publications"))
     parts = [published, delivery_measures(met), cost_measures(trace), load_fairness(trace, ends)]
-    parts.append(chain_measures(met, trace) if has.causal else no_chains(ends))
+    parts.append(chain_measures(met, trace) if causal else no_chains(ends))
     whole = reduce(lambda left, right: left.join(right, RUN, "left"), parts, ends).fillna(0, list(COUNTS))
     delivered = f.col("delivered")
     return (

@@ -60,7 +60,6 @@ class Conductor:
         self._manifest = Manifest(
             campaign=self.campaign,
             text=file.read_text(encoding="utf-8"),
-            source=str(file),
             command=resume_command(file, out, master),
             environment=_environment(master),
         )

@@ -35,6 +35,7 @@ BATCH_S = 10.0  # what one batch should take
 TASK_S = 2.0  # what one task should take: about ten runs of 0.2 s
 TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
 BATCH_RUNS_MAX = 5000
+GROWTH_MAX = 4  # a batch is at most so many times the one before: the first runs may have been the short ones
 UNDER_WAY = 2
 POLL_S = 0.25
 
@@ -71,13 +72,17 @@ class Execution:
         self._on_progress = on_progress
         self._slots = session.sparkContext.defaultParallelism
         self._next_batch = store.next_batch()
+        self._size = 0  # of the last batch, in runs
         self._run_s: float | None = None  # mean length of the runs so far
         self._committed = 0
         self._failed = 0
 
     def execute(self, runs: pa.Table) -> list[Outcome]:
-        """Simulates and commits all of `runs` (columns `run_id`, `run`); how they went, in order of commitment."""
-        waiting = deque(_rows(runs.select(["run_id", "run"])))
+        """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`); how they went, in order of commitment."""
+        # By seed, so that what is done first is a whole, if rough, picture; within a seed in no order, so that long and
+        # short runs mix and the measured length is typical.
+        order = [("seed", "ascending"), ("run_id", "ascending")]
+        waiting = deque(_rows(runs.sort_by(order).select(["run_id", "run"])))
         retries: deque[pa.Table] = deque()  # halves of batches whose worker died
         jobs: dict[Future[None], _Batch] = {}
         outcomes: list[Outcome] = []
@@ -107,8 +112,11 @@ class Execution:
         if self._run_s is None:
             size, per_task = self._slots * TASKS_PER_SLOT, 1
         else:
-            size = min(BATCH_RUNS_MAX, max(self._slots, round(BATCH_S * self._slots / self._run_s)))
+            size = min(
+                BATCH_RUNS_MAX, GROWTH_MAX * self._size, max(self._slots, round(BATCH_S * self._slots / self._run_s))
+            )
             per_task = max(1, min(round(TASK_S / self._run_s), ceil(len(waiting) / (self._slots * TASKS_PER_SLOT))))
+        self._size = size
         rows = [waiting.popleft() for _ in range(min(size, len(waiting)))]
         return _Batch(number, _table(rows), ceil(len(rows) / per_task))
 

@@ -25,9 +25,8 @@
 A file that makes no sense is refused with one line that names the field, the value and what is allowed.
 """
 
-import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -36,7 +35,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import require
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.trace.measures import MEASURES
-from roamcast.world.scenario import Scenario
+from roamcast.world.scenario_file import Tables, read_tables
 
 Value = str | int | float | bool
 
@@ -74,9 +73,10 @@ class Contender(msgspec.Struct, frozen=True):
 
 
 class Campaign(msgspec.Struct, frozen=True):
+    source: str  # where the file was
     title: str
     description: str
-    scenario: dict[str, Any]  # plain data, complete in itself; the grid writes into it
+    scenario: Tables  # as written; the grid writes into it before it is checked
     contenders: tuple[Contender, ...]
     axes: tuple[Axis, ...]
     seeds: tuple[int, ...]  # empty if a stopping rule decides
@@ -90,7 +90,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     title: str = ""
     description: str = ""
-    scenario: dict[str, Any] = {}
+    scenario: Tables = {}
     protocols: list[str | dict[str, Value]]
     grid: dict[str, Any] = {}
     seeds: int | list[int] | None = None
@@ -99,43 +99,35 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     measures: list[str] = []
 
 
-class _Scenario(msgspec.Struct, frozen=True):
-    """So that a mistake is reported with the whole path of its field."""
-
-    scenario: Scenario
-
-
-_Table = TypeVar("_Table")
-
-
 def load_campaign(path: Path) -> Campaign:
+    """The campaign that the file describes; whether its scenarios make sense shows when it is planned."""
+    tables = read_tables(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"campaign: {str(path)!r} cannot be read: {error}") from None
-    return parse_campaign(text, name=path.stem, directory=path.parent)
+        file = msgspec.convert(tables, _File)
+        return _campaign(file, path)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{path}: {_explained(str(error), tables)}") from None
+    except (ValueError, ConfigurationError) as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
-def parse_campaign(text: str, *, name: str, directory: Path) -> Campaign:
-    """The campaign that `text` describes; files that its scenario names are looked for from `directory` on."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"campaign: not valid TOML: {error}") from None
-    file = _converted(raw, _File)
+def _campaign(file: _File, path: Path) -> Campaign:
     contenders = tuple(_contender(entry) for entry in file.protocols)
     labels = [contender.label for contender in contenders]
-    _check(bool(contenders), "protocols", [], "at least one protocol")
-    _check(len(set(labels)) == len(labels), "protocols", labels, "told apart by different label = ... entries")
+    require(bool(contenders), "protocols", [], "at least one protocol")
+    require(len(set(labels)) == len(labels), "protocols", labels, "told apart by different label = ... entries")
     baseline = labels[0] if file.baseline is None else file.baseline
-    _check(baseline in labels, "baseline", baseline, f"one of {', '.join(labels)}")
+    require(baseline in labels, "baseline", baseline, f"one of {', '.join(labels)}")
     for measure in file.measures:
-        _check(measure in MEASURES, "measures", measure, f"among {', '.join(MEASURES)}")
-    _check((file.seeds is None) != (file.stop is None), "seeds, stop", _given(file), "given one or the other")
+        require(measure in MEASURES, "measures", measure, f"one of {', '.join(MEASURES)}")
+    both = file.seeds is not None and file.stop is not None
+    neither = file.seeds is None and file.stop is None
+    require(not (both or neither), "seeds, stop", "both" if both else "neither", "one or the other")
     return Campaign(
-        title=file.title or name,
+        source=str(path),
+        title=file.title or path.stem,
         description=file.description,
-        scenario=msgspec.to_builtins(_converted({"scenario": file.scenario}, _Scenario).scenario),
+        scenario=file.scenario,
         contenders=contenders,
         axes=read_axes(file.grid, {contender.protocol for contender in contenders}),
         seeds=_seeds(file.seeds),
@@ -145,54 +137,38 @@ def parse_campaign(text: str, *, name: str, directory: Path) -> Campaign:
     )
 
 
-def _converted(raw: dict[str, Any], kind: type[_Table]) -> _Table:
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(_explained(error, raw)) from None
-
-
 def _contender(entry: str | dict[str, Value]) -> Contender:
     table: dict[str, Value] = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = table.pop("name", None)
-    _check(isinstance(name, str), "protocols", entry, 'a name, or a table with name = "..."')
+    require(isinstance(name, str), "protocols", entry, 'a name, or a table with name = "..."')
     label = table.pop("label", name)
-    _check(isinstance(label, str) and bool(label), "protocols.label", label, "text")
+    require(isinstance(label, str) and bool(label), "protocols.label", label, "text")
     protocol_parameters(str(name), table)
     return Contender(str(label), str(name), table)
 
 
 def _seeds(seeds: int | list[int] | None) -> tuple[int, ...]:
     if isinstance(seeds, int):
-        _check(1 <= seeds <= CAP_MOST, "seeds", seeds, f"between 1 and {CAP_MOST}")
+        require(1 <= seeds <= CAP_MOST, "seeds", seeds, f"between 1 and {CAP_MOST}")
         return tuple(range(1, seeds + 1))
     if seeds is not None:
-        _check(bool(seeds) and len(set(seeds)) == len(seeds), "seeds", seeds, "at least one, each once")
+        require(bool(seeds) and len(set(seeds)) == len(seeds), "seeds", seeds, "at least one, each once")
     return tuple(seeds or ())
 
 
-def _given(file: _File) -> str:
-    return "both" if file.seeds is not None else "neither"
-
-
-def _check(condition: bool, field: str, value: object, allowed: str) -> None:
-    try:
-        require(condition, field, value, allowed)
-    except ValueError as error:
-        raise ConfigurationError(f"campaign: {error}") from None
-
-
-def _explained(error: msgspec.ValidationError, raw: dict[str, Any]) -> str:
-    """One line with the value, which msgspec's own message leaves out."""
-    message, _, place = str(error).partition(" - at `$")
+def _explained(refusal: str, tables: Tables) -> str:
+    """One line with the value, which msgspec's own message leaves out, and the fields there are."""
+    message, _, place = refusal.partition(" - at `$")
     path = place.strip("`.")
-    value: Any = raw
+    if "unknown field" in message or "missing required" in message:
+        kind = Stop if path == "stop" else _File
+        return f"{path + ': ' if path else ''}{message}; allowed: {', '.join(kind.__struct_fields__)}"
+    if " = " in message:  # from `require`
+        return f"{path}.{message}" if path else message
+    value: Any = tables
     for part in path.replace("[", ".").replace("]", "").split("."):
-        if isinstance(value, dict) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and part.isdigit():
+        if isinstance(value, list) and part.isdigit():
             value = value[int(part)]
-    if value is raw or isinstance(value, dict) or " = " in message:
-        allowed = f"; allowed: {', '.join(_File.__struct_fields__)}" if "unknown field" in message else ""
-        return f"campaign: {path + ': ' if path else ''}{message}{allowed}"
-    return f"campaign: {path} = {value!r}: {message}"
+        elif isinstance(value, dict):
+            value = value.get(part)
+    return f"{path} = {value!r}: {message}"

@@ -35,7 +35,7 @@ def read_axes(grid: dict[str, Any], protocols: set[str]) -> tuple[Axis, ...]:
     axes = []
     for name, values in _leaves(grid):
         if not isinstance(values, list) or not values:
-            raise ConfigurationError(f"campaign: grid.{name} = {values!r}: must be a list of at least one value")
+            raise ConfigurationError(f"grid.{name} = {values!r}: must be a list of at least one value")
         if all(isinstance(value, dict) for value in values):
             axes.append(_tied(name, values))
         else:
@@ -45,11 +45,11 @@ def read_axes(grid: dict[str, Any], protocols: set[str]) -> tuple[Axis, ...]:
         for path in axis.paths:
             _check_path(path, protocols)
             if path in seen:
-                raise ConfigurationError(f"campaign: grid.{path}: is swept twice; allowed: one axis per setting")
+                raise ConfigurationError(f"grid.{path}: is swept twice; allowed: one axis per setting")
             seen.add(path)
         for step in axis.steps:
             if axis.steps.count(step) > 1:
-                raise ConfigurationError(f"campaign: grid.{axis.paths[0]} = {step[0]!r}: must be given once")
+                raise ConfigurationError(f"grid.{axis.paths[0]} = {step[0]!r}: must be given once")
     return tuple(axes)
 
 
@@ -57,7 +57,7 @@ def _tied(name: str, tables: list[dict[str, Any]]) -> Axis:
     rows = [dict(_leaves(table)) for table in tables]
     for row in rows:
         if row.keys() != rows[0].keys():
-            raise ConfigurationError(f"campaign: grid.{name} = {row!r}: must set {', '.join(rows[0])} like the first")
+            raise ConfigurationError(f"grid.{name} = {row!r}: must set {', '.join(rows[0])} like the first")
     return Axis(tuple(rows[0]), tuple(tuple(row[path] for path in rows[0]) for row in rows))
 
 
@@ -75,14 +75,14 @@ def _check_path(path: str, protocols: set[str]) -> None:
     roots = [SCENARIO, EVERYBODY, *sorted(protocols)]
     if head not in roots or not rest:
         raise ConfigurationError(
-            f"campaign: grid.{path}: is not a setting; allowed: {', '.join(f'{root}.…' for root in roots)}"
+            f"grid.{path}: is not a setting; allowed: {', '.join(f'{root}.…' for root in roots)}"
         )
     if head == SCENARIO:
         return
     owners = sorted(protocols) if head == EVERYBODY else [head]
     known = {field for owner in owners for field in protocol_class(owner).Parameters.__struct_fields__}
     if rest not in known:
-        raise ConfigurationError(f"campaign: grid.{path}: is not a parameter; allowed: {', '.join(sorted(known))}")
+        raise ConfigurationError(f"grid.{path}: is not a parameter; allowed: {', '.join(sorted(known))}")
 
 
 def combinations(axes: tuple[Axis, ...]) -> Iterator[dict[str, Setting]]:
@@ -111,20 +111,16 @@ def protocol_settings(settings: dict[str, Setting], protocol: str) -> dict[str, 
 
 
 def written_into(table: dict[str, Any], settings: dict[str, Setting]) -> dict[str, Any]:
-    """A copy of `table` with each dotted path set."""
-    copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(table))
+    """A copy of `table` with each dotted path set; whether a scenario has that field shows when it is made."""
+    copy: dict[str, Any] = msgspec.to_builtins(table)
     for path, value in settings.items():
         *parents, leaf = path.split(".")
         place = copy
         for parent in parents:
-            inner = place.get(parent)
-            if not isinstance(inner, dict):
-                raise ConfigurationError(f"campaign: grid.{SCENARIO}.{path}: there is no {parent!r} in a scenario")
-            place = inner
-        if leaf not in place:
-            raise ConfigurationError(
-                f"campaign: grid.{SCENARIO}.{path}: is not a setting; allowed here: {', '.join(place)}"
-            )
+            below = place.setdefault(parent, {})
+            if not isinstance(below, dict):
+                raise ConfigurationError(f"grid.{SCENARIO}.{path}: {parent!r} is not a part of a scenario")
+            place = below
         place[leaf] = value
     return copy
 

@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from roamcast.campaign.file import Campaign, Contender
 from roamcast.campaign.grid import combinations, protocol_settings, scenario_settings, written_into
-from roamcast.errors import ConfigurationError
 from roamcast.protocols.catalogue import protocol_parameters
-from roamcast.world.scenario import Run, Scenario, run_id
+from roamcast.trace.measures import MEASURES
+from roamcast.world.scenario import Run, run_id
+from roamcast.world.scenario_file import run_from_tables
 
 RUN_COLUMNS = pa.schema(
     [
@@ -38,47 +39,52 @@ RUN_COLUMNS = pa.schema(
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A contender with its parameters at a place; a run is a point with a seed."""
+    """A contender with its parameters at a place; with a seed it is a run."""
 
     point: int
     place: int
-    contender: Contender
-    scenario: Scenario
-    parameters: dict[str, Any]
+    label: str
+    template: Run
     settings: dict[str, str]  # column -> the swept setting's value, only those that this point has
 
     def run(self, seed: int) -> Run:
-        return Run(
-            scenario=self.scenario, protocol=self.contender.protocol, parameters=dict(self.parameters), seed=seed
-        )
+        return msgspec.structs.replace(self.template, seed=seed)
 
 
 def points(campaign: Campaign) -> list[Point]:
     """Every point of the campaign; refuses combinations that make no sense."""
     names = column_names(campaign)
-    places: dict[str, int] = {}
-    found: dict[tuple[int, str, tuple[tuple[str, str], ...]], Point] = {}
+    places: dict[bytes, int] = {}
+    found: dict[tuple[str, ...], Point] = {}
     for combination in combinations(campaign.axes):
-        inside = scenario_settings(combination)
-        scenario = _scenario(campaign.scenario, inside)
-        place = places.setdefault(msgspec.json.encode(scenario).decode(), len(places))
         for contender in campaign.contenders:
             own = protocol_settings(combination, contender.protocol)
-            parameters = contender.parameters | {path.partition(".")[2]: value for path, value in own.items()}
-            protocol_parameters(contender.protocol, parameters)
+            template = _template(campaign, contender, scenario_settings(combination), own)
+            place = places.setdefault(msgspec.json.encode(template.scenario), len(places))
             swept = {path: value for path, value in combination.items() if path.startswith("scenario.") or path in own}
             settings = {names[path]: _text(value) for path, value in swept.items()}
-            key = (place, contender.label, tuple(settings.items()))
+            key = (contender.label, *(f"{name}={value}" for name, value in settings.items()))
             if key not in found:
-                found[key] = Point(len(found), place, contender, scenario, parameters, settings)
+                found[key] = Point(len(found), place, contender.label, template, settings)
     return list(found.values())
+
+
+def _template(campaign: Campaign, contender: Contender, inside: dict[str, Any], own: dict[str, Any]) -> Run:
+    given = contender.parameters | {path.partition(".")[2]: value for path, value in own.items()}
+    understood = msgspec.to_builtins(protocol_parameters(contender.protocol, given))
+    tables = {
+        "scenario": written_into(campaign.scenario, inside),
+        "protocol": contender.protocol,
+        "parameters": {name: understood[name] for name in sorted(given)},
+    }
+    return run_from_tables(tables, source=campaign.source)
 
 
 def column_names(campaign: Campaign) -> dict[str, str]:
     """Swept path -> its column: the last word of the path where that is unique, else the whole path."""
     paths = [path for axis in campaign.axes for path in axis.paths]
     lasts = [path.rpartition(".")[2] for path in paths]
-    taken = set(RUN_COLUMNS.names)
+    taken = {*RUN_COLUMNS.names, *MEASURES}
     return {
         path: last if lasts.count(last) == 1 and last not in taken else path.replace(".", "_")
         for path, last in zip(paths, lasts, strict=True)
@@ -93,7 +99,7 @@ def plan_table(campaign: Campaign, chosen: Iterable[tuple[Point, int]]) -> pa.Ta
             "run_id": run_id(run),
             "place": point.place,
             "point": point.point,
-            "protocol": point.contender.label,
+            "protocol": point.label,
             "seed": seed,
             "run": msgspec.json.encode(run, order="deterministic").decode(),
         }
@@ -108,21 +114,13 @@ def plan_table(campaign: Campaign, chosen: Iterable[tuple[Point, int]]) -> pa.Ta
 
 
 def replicates(campaign_points: Iterable[Point], seeds: Iterable[int]) -> Iterator[tuple[Point, int]]:
-    """Seed by seed, so that what is done first is a whole, if rough, picture."""
+    """Each of the points with each of the seeds, seed by seed."""
     whole = list(campaign_points)
     return ((point, seed) for seed in seeds for point in whole)
 
 
 def decode_run(text: str) -> Run:
     return msgspec.json.decode(text, type=Run)
-
-
-def _scenario(base: dict[str, Any], inside: dict[str, Any]) -> Scenario:
-    try:
-        return msgspec.convert(written_into(base, inside), Scenario)
-    except msgspec.ValidationError as error:
-        swept = ", ".join(f"{path} = {value!r}" for path, value in inside.items())
-        raise ConfigurationError(f"campaign: scenario{f' with {swept}' if swept else ''}: {error}") from None
 
 
 def _text(value: Any) -> str:

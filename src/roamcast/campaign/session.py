@@ -25,6 +25,9 @@ LOCAL = "local[*]"
 TASK_ATTEMPTS = 4  # embedded sessions do not repeat a failed task unless told
 DRIVER_MEMORY = "2g"
 
+# Most of a campaign's queries run once, over little data: the fast compiler alone makes them two to three times as fast.
+# Its code cache is small by default, and Spark generates a lot of code.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -88,6 +91,7 @@ def _with_attempts(master: str) -> str:
 def _settings(master: str, memory: str) -> dict[str, str]:
     settings = {
         "spark.driver.memory": memory,
+        "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

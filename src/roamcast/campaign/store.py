@@ -41,7 +41,6 @@ class Manifest(msgspec.Struct, frozen=True):
 
     campaign: Campaign
     text: str  # of the campaign file
-    source: str  # where that file was
     command: str  # runs the campaign again
     environment: dict[str, str]
 

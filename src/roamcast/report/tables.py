@@ -1,0 +1,127 @@
+"""The report's tables: small, formatted, ready for the template."""
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from roamcast.campaign.file import Campaign
+from roamcast.campaign.plan import column_names
+from roamcast.report.wording import percent, setting_title, with_interval
+from roamcast.trace.measures import MEASURES
+
+USUAL = (
+    "delivery_ratio",
+    "delivery_ratio_reachable",
+    "latency_ms_mean",
+    "latency_ms_p95",
+    "frames_per_delivery",
+    "airtime_per_delivery_ms",
+    "hops_mean",
+    "stretch_mean",
+    "load_fairness",
+    "control_frames_share",
+    "chain_completion_ratio",
+    "chain_time_ms_mean",
+)
+"""What the report shows unless the campaign file says otherwise."""
+
+HEADLINES = ("delivery_ratio", "latency_ms_p95", "frames_per_delivery", "airtime_per_delivery_ms")
+"""What the overview compares, or the first four that the campaign file asks for."""
+
+
+class Cell(NamedTuple):
+    text: str
+    tone: str = ""  # better, worse, or nothing
+    note: str = ""
+
+
+class Grid(NamedTuple):
+    columns: list[str]
+    rows: list[list[Cell]]
+    leading: int  # the first columns name the row
+
+
+def shown_measures(campaign: Campaign, points: pd.DataFrame) -> list[str]:
+    """The measures asked for, or of the usual ones those that say something: defined, and not 0 everywhere."""
+    if campaign.measures:
+        return list(campaign.measures)
+    largest = points.groupby("measure")["mean"].apply(lambda means: means.abs().max())
+    return [name for name in USUAL if largest.get(name, 0) > 0]
+
+
+def overview(campaign: Campaign, differences: pd.DataFrame, plan: pd.DataFrame) -> Grid:
+    """Per rival of the baseline and headline measure: the differences over all places, and how many are certain."""
+    headlines = list(campaign.measures or HEADLINES)[:4]
+    rows = []
+    labels = plan.drop_duplicates("point").set_index("point")["protocol"]
+    for label in dict.fromkeys(label for label in labels if label != campaign.baseline):
+        cells = [Cell(label)]
+        for name in headlines:
+            found = differences[(differences["measure"] == name) & (differences["point"].map(labels) == label)]
+            cells.append(_span(name, found))
+        rows.append(cells)
+    return Grid(["", *(MEASURES[name].title for name in headlines)], rows, 1)
+
+
+def _span(name: str, found: pd.DataFrame) -> Cell:
+    if found.empty:
+        return Cell("–")
+    least, most = found["relative"].min(), found["relative"].max()
+    text = percent(least) if percent(least) == percent(most) else f"{percent(least)} … {percent(most)}"
+    certain = int(found["significant"].sum())
+    tones = {_tone(name, row.mean, row.significant) for row in found.itertuples()} - {""}
+    places = "place" if len(found) == 1 else "places"
+    return Cell(text, tones.pop() if len(tones) == 1 else "", f"certain at {certain} of {len(found)} {places}")
+
+
+def point_table(campaign: Campaign, points: pd.DataFrame, plan: pd.DataFrame, measures: list[str]) -> Grid:
+    """Every point with the mean and half-width of each measure."""
+    swept = list(column_names(campaign).values())
+    values = {(row.point, row.measure): row for row in points.itertuples()}
+    rows = []
+    for row in plan.drop_duplicates("point").sort_values("point").to_dict("records"):
+        point = row["point"]
+        found = [values.get((point, name)) for name in measures]
+        runs = int((plan["point"] == point).sum())
+        cells = [*(Cell(_setting(row[name])) for name in swept), Cell(str(row["protocol"])), Cell(str(runs))]
+        cells += [Cell("–") if it is None else Cell(with_interval(it.mean, it.half_width)) for it in found]
+        rows.append(cells)
+    headings = [*(setting_title(name) for name in swept), "protocol", "runs", *map(_heading, measures)]
+    return Grid(headings, rows, len(swept) + 1)
+
+
+def difference_table(campaign: Campaign, differences: pd.DataFrame, plan: pd.DataFrame, measures: list[str]) -> Grid:
+    """Every comparison with the baseline: mean difference, half-width, and the difference in per cent."""
+    swept = list(column_names(campaign).values())
+    settings = plan.drop_duplicates("point").set_index("point").to_dict("index")
+    values = {(row.point, row.baseline, row.measure): row for row in differences.itertuples()}
+    rows = []
+    for point, baseline in sorted({(row.point, row.baseline) for row in differences.itertuples()}):
+        mine = settings[point]
+        cells = [*(Cell(_setting(mine[name])) for name in swept), Cell(f"{mine['protocol']} − {campaign.baseline}")]
+        for name in measures:
+            it: Any = values.get((point, baseline, name))
+            if it is None:
+                cells.append(Cell("–"))
+                continue
+            tone = _tone(name, it.mean, it.significant)
+            cells.append(Cell(with_interval(it.mean, it.half_width), tone, percent(it.relative)))
+        rows.append(cells)
+    headings = [*(setting_title(name) for name in swept), "difference", *map(_heading, measures)]
+    return Grid(headings, rows, len(swept) + 1)
+
+
+def _tone(name: str, difference: float, significant: bool) -> str:
+    better = MEASURES[name].better
+    if not significant or not better:
+        return ""
+    return "better" if (difference > 0) == (better == "higher") else "worse"
+
+
+def _heading(name: str) -> str:
+    measure = MEASURES[name]
+    return f"{measure.title}, {measure.unit}" if measure.unit else measure.title
+
+
+def _setting(value: Any) -> str:
+    return "–" if value is None or value != value else str(value)
