@@ -194,3 +194,20 @@ def test_the_end_of_the_input_does_not_end_a_node_but_its_duration_does() -> Non
     node.process.stdin.close()
     assert node.next("stopped")["uptime_s"] >= 0.2
     assert node.process.wait(PATIENCE_S) == 0
+
+
+def test_a_node_whose_output_nobody_reads_any_more_ends_without_a_traceback() -> None:
+    readable, writable = os.pipe()
+    node = subprocess.Popen(
+        [sys.executable, "-m", "roamcast", "node", "--address", "3", "--peer", "127.0.0.1:9"],
+        stdin=subprocess.PIPE,
+        stdout=writable,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )
+    os.close(writable)
+    assert os.read(readable, 1000).startswith(b"node 3 runs flooding")
+    os.close(readable)
+    _, complaints = node.communicate("stats\n", timeout=PATIENCE_S)
+    assert (node.returncode, complaints) == (1, "")

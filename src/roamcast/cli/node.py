@@ -155,12 +155,13 @@ class _Application:
     def __init__(self, settings: NodeSettings, printer: _Printer) -> None:
         self._settings = settings
         self._printer = printer
-        self._stop = asyncio.Event()
+        self._end = asyncio.Event()
+        self._failure: Exception | None = None  # of a command
 
     async def run(self, wanted: list[Interest], offered: list[Interest], duration_s: float | None) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._end.set)
         node = await Node.open(self._settings, self._printer.delivered)
         try:
             for interest in offered:
@@ -168,7 +169,7 @@ class _Application:
             for interest in wanted:
                 node.subscribe(interest)
             self._printer.started(node)
-            reader = threading.Thread(target=_read_lines, args=(loop, partial(self._obey, node)), daemon=True)
+            reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
             reader.start()
             await self._until_stopped(node, duration_s)
         finally:
@@ -176,40 +177,47 @@ class _Application:
         self._printer.counters("stopped", node)
 
     async def _until_stopped(self, node: Node, duration_s: float | None) -> None:
-        stopped = asyncio.create_task(self._stop.wait())
+        ended = asyncio.create_task(self._end.wait())
         failed = asyncio.create_task(node.failed())
-        done, pending = await asyncio.wait(
-            {stopped, failed}, timeout=duration_s, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, pending = await asyncio.wait({ended, failed}, timeout=duration_s, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
         if failed in done:
             failed.result()  # raises what broke the node
+        if self._failure is not None:
+            raise self._failure
 
-    def _obey(self, node: Node, line: str) -> None:
-        command, _, rest = line.strip().partition(" ")
-        rest = rest.strip()
+    def _command(self, node: Node, line: str) -> None:
         try:
-            match command:
-                case "publish" if rest:
-                    content, _, payload = rest.partition(" ")
-                    node.publish(parse_content(self._settings.language, content), payload.strip().encode())
-                case "subscribe" if rest:
-                    node.subscribe(parse_interest(self._settings.language, rest))
-                case "unsubscribe" if rest:
-                    node.unsubscribe(parse_interest(self._settings.language, rest))
-                case "advertise" if rest:
-                    node.advertise(parse_interest(self._settings.language, rest))
-                case "stats" if not rest:
-                    self._printer.counters("stats", node)
-                case "quit" if not rest:
-                    self._stop.set()
-                case "":
-                    pass
-                case _:
-                    raise ConfigurationError(f"command: {line.strip()[:80]!r} is unknown; allowed: {COMMANDS}")
+            self._obey(node, line.strip())
         except ConfigurationError as error:
             self._printer.refused(error)
+        except Exception as error:  # a bug, or nobody reads our output any more: the loop itself would only log it
+            self._failure = error
+            self._end.set()
+
+    def _obey(self, node: Node, line: str) -> None:
+        language = self._settings.language
+        command, _, rest = line.partition(" ")
+        rest = rest.strip()
+        match command:
+            case "publish" if rest:
+                content, _, payload = rest.partition(" ")
+                node.publish(parse_content(language, content), payload.strip().encode())
+            case "subscribe" if rest:
+                node.subscribe(parse_interest(language, rest))
+            case "unsubscribe" if rest:
+                node.unsubscribe(parse_interest(language, rest))
+            case "advertise" if rest:
+                node.advertise(parse_interest(language, rest))
+            case "stats" if not rest:
+                self._printer.counters("stats", node)
+            case "quit" if not rest:
+                self._end.set()
+            case "":
+                pass
+            case _:
+                raise ConfigurationError(f"command: {line[:80]!r} is unknown; allowed: {COMMANDS}")
 
 
 def _read_lines(loop: asyncio.AbstractEventLoop, handle: Callable[[str], None]) -> None:
