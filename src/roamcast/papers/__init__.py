@@ -1,0 +1,34 @@
+"""The papers' figures as campaigns, and their claims as questions with an answer.
+
+A figure is declared in the module of its paper (`somer.py`, `georendezvous.py`, ...) as one `Figure`: a campaign for
+each scale, the curves to draw from its measures, and the claims that the paper makes about them. Everything else is the
+same for all figures: `reproduce` runs the campaign on Spark (resumable, as any campaign), estimates curves and claims
+with their intervals (`estimate`), judges, and writes a chart, a page and a summary in JSON. To add a figure: declare
+it, put it into its module's `FIGURES`, and its module into `catalogue`.
+
+    Figure(
+        id="somer-6.6",
+        title="Delivery ratio under node failures",
+        ...
+        quick=campaign(seeds=8, ...), paper_scale=campaign(seeds=250, ...),      # tables as in a campaign file
+        curves=(Curve("SOMER", "somer", "delivery_ratio"), Curve("PS-MAODV", "ps-maodv", "delivery_ratio")),
+        x="crash_share",                                                   # a swept setting: a column of the plan
+        claims=(
+            Claim(
+                "SOMER delivers more than 75 % when 12 % of the nodes fail",
+                reported="over 75 %",
+                statistic=lambda values: values["SOMER"][0.12],
+                region=at_least(0.75),
+            ),
+        ),
+    )
+
+- `curves` name the *raw* values: for every label and every x the mean of a measure over the seeds.
+- `shown` turns raw values into what the paper draws (shares of the minimum, an index, a gain); see `shapes`.
+- A claim's `statistic` is a number computed from the raw values, and `region` where it must lie. A claim holds if its
+  whole confidence interval lies inside the region, fails if all of it lies outside, and is undecided otherwise: more
+  seeds decide it. Where a paper says several things, declare several claims; prefer smooth statistics (how much higher
+  is the curve at the end than in the middle) to positions (where is its minimum).
+- A claim that fails gets a `finding`: what was found about why.
+- Where measures per run do not suffice (a course over time, frames by category), `rows` replaces them.
+"""

@@ -1,0 +1,143 @@
+"""Estimates with confidence intervals for anything that is computed from means over seeds.
+
+A figure's values are means over the seeds; curves and claims are functions of them, often ratios of several means. All
+points of a figure use the same seeds, and contenders under one seed meet the same network, so the seed is the unit that
+is drawn independently. The jackknife follows from that: leave one seed out, compute everything again, and see how much
+it matters. With theta of all n seeds and theta_i without seed i, the pseudo-values n theta - (n - 1) theta_i are
+treated as n independent observations of theta: their standard error with Student's quantile gives the 95 % interval.
+For a plain mean the pseudo-values are the observations, so the interval is exactly Student's; for paired differences
+and ratios it accounts for the pairing without a formula for each.
+"""
+
+from collections.abc import Callable, Iterable
+from math import isfinite, nan, sqrt
+from typing import Literal
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from roamcast.analysis.student import quantile
+from roamcast.papers.figure import Claim, Region, Shape, Values, X
+
+Verdict = Literal["holds", "fails", "undecided"]
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A value and its 95 % confidence interval; `None` where there is nothing to compute it from."""
+
+    value: float | None
+    low: float | None = None  # with a single seed there is no interval
+    high: float | None = None
+
+
+class Sample:
+    """The observations of a figure: for every curve, x and seed one value."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        known = rows.dropna(subset=["x", "value"])
+        cells = known.groupby(["curve", "x", "seed"], sort=False, observed=True)["value"].mean()
+        table = cells.unstack("seed")
+        self.seeds: list[int] = sorted(map(int, table.columns))
+        self._keys: list[tuple[str, X]] = list(table.index)
+        self._observed = table[self.seeds].to_numpy(dtype=np.float64)
+
+    def values(self, without: int | None = None) -> Values:
+        """The means over all seeds, or over all but the one at this place of `seeds`."""
+        kept = np.ones(len(self.seeds), dtype=np.bool_)
+        if without is not None:
+            kept[without] = False
+        observed = self._observed[:, kept]
+        counts = np.sum(np.isfinite(observed), axis=1)
+        sums = np.nansum(observed, axis=1)
+        values: Values = {}
+        for (curve, x), count, total in zip(self._keys, counts, sums, strict=True):
+            values.setdefault(curve, {})[x] = float(total / count) if count else nan
+        return values
+
+    def estimates(self, functions: Iterable[Callable[[Values], float]]) -> list[Estimate]:
+        """What each function makes of the values, with its interval."""
+        asked = list(functions)
+        whole = self.values()
+        parts = [self.values(without) for without in range(len(self.seeds))] if len(self.seeds) > 1 else []
+        return [_jackknife(_number(ask, whole), [_number(ask, part) for part in parts]) for ask in asked]
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One point of a drawn curve."""
+
+    curve: str
+    x: X
+    estimate: Estimate
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A claim with our answer."""
+
+    statement: str
+    reported: str
+    required: str
+    estimate: Estimate
+    verdict: Verdict
+    finding: str
+
+
+def draw(sample: Sample, shape: Shape) -> list[Point]:
+    """The curves as the figure shows them, by label and x in the order of the shape."""
+    shown = shape(sample.values())
+    places = [(curve, x) for curve, course in shown.items() for x in _ordered(course)]
+    found = sample.estimates(_Place(shape, curve, x) for curve, x in places)
+    return [Point(curve, x, estimate) for (curve, x), estimate in zip(places, found, strict=True)]
+
+
+def judge(sample: Sample, claims: Iterable[Claim]) -> list[Judgement]:
+    asked = list(claims)
+    found = sample.estimates(claim.statistic for claim in asked)
+    return [
+        Judgement(claim.statement, claim.reported, str(claim.region), ours, verdict(ours, claim.region), claim.finding)
+        for claim, ours in zip(asked, found, strict=True)
+    ]
+
+
+def verdict(estimate: Estimate, region: Region) -> Verdict:
+    """Whether the whole interval lies inside the region, or all of it outside."""
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return "undecided"
+    if estimate.low in region and estimate.high in region:
+        return "holds"
+    return "fails" if estimate.high < region.low or estimate.low > region.high else "undecided"
+
+
+class _Place:
+    """The shown value at one place."""
+
+    def __init__(self, shape: Shape, curve: str, x: X) -> None:
+        self._shape, self._curve, self._x = shape, curve, x
+
+    def __call__(self, values: Values) -> float:
+        return self._shape(values)[self._curve][self._x]
+
+
+def _number(ask: Callable[[Values], float], values: Values) -> float:
+    """The answer, or not a number where runs that it needs are missing."""
+    try:
+        return float(ask(values))
+    except (KeyError, ZeroDivisionError):
+        return nan
+
+
+def _jackknife(whole: float, parts: list[float]) -> Estimate:
+    if not isfinite(whole):
+        return Estimate(None)
+    known = np.array([part for part in parts if isfinite(part)])
+    n = len(known)
+    if n < 2:
+        return Estimate(whole)
+    pseudo = n * whole - (n - 1) * known
+    half_width = quantile(n - 1) * float(pseudo.std(ddof=1)) / sqrt(n)
+    return Estimate(whole, whole - half_width, whole + half_width)
+
+
+def _ordered(course: dict[X, float]) -> list[X]:
+    """Numbers ascending; names in the order in which they come."""
+    return sorted(course, key=lambda x: x if isinstance(x, (int, float)) else 0.0)

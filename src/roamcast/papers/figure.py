@@ -1,0 +1,104 @@
+"""What a figure of a paper is made of. See the package's text for how to declare one."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, Literal
+
+import msgspec
+import pandas as pd
+from pyspark.sql import SparkSession
+
+from roamcast.campaign.store import Store
+
+Scale = Literal["quick", "paper"]
+Tables = dict[str, Any]
+"""A campaign as a campaign file has it."""
+
+X = float | str
+"""A place on the horizontal axis: a number, or a name where a figure compares things."""
+
+Values = dict[str, dict[X, float]]
+"""Curves by label: x -> value."""
+
+Statistic = Callable[[Values], float]
+Shape = Callable[[Values], Values]
+Rows = Callable[[SparkSession, Store], pd.DataFrame]
+"""Columns `curve`, `x`, `seed`, `value`; values of the same curve, x and seed are averaged."""
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Raw values: a measure of one contender over x."""
+
+    label: str
+    contender: str  # its label in the campaign
+    measure: str  # of `roamcast.trace.measures`
+    where: dict[str, str] = {}  # swept setting -> the value it must have, as the plan writes it
+
+
+class Region(msgspec.Struct, frozen=True):
+    """Where a statistic must lie, bounds included."""
+
+    low: float = -inf
+    high: float = inf
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        if self.low == -inf:
+            return f"at most {self.high:.4g}"
+        return f"at least {self.low:.4g}" if self.high == inf else f"{self.low:.4g} to {self.high:.4g}"
+
+
+def at_least(low: float) -> Region:
+    return Region(low=low)
+
+
+def at_most(high: float) -> Region:
+    return Region(high=high)
+
+
+def between(low: float, high: float) -> Region:
+    return Region(low, high)
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Something that the paper says, as a number that can be computed and where it must lie."""
+
+    statement: str  # in our own words
+    reported: str  # the paper's value, as it gives it
+    statistic: Statistic
+    region: Region
+    finding: str = ""  # what was found about why it fails or stays undecided
+
+
+def as_measured(values: Values) -> Values:
+    """Raw values shown as they are."""
+    return values
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of a paper, or of the arena."""
+
+    id: str  # as users type it: somer-6.5
+    title: str
+    paper: str  # name of the paper's module
+    section: str  # where the paper shows it
+    setting: str  # what is compared under which conditions, in our own words; deviations from the paper included
+    quick: Tables
+    paper_scale: Tables
+    quick_note: str  # what `quick` leaves out
+    curves: tuple[Curve, ...] = ()
+    x: str = ""  # column of the plan
+    rows: Rows | None = None  # instead of `curves`
+    shown: Shape = as_measured
+    x_title: str
+    y_title: str
+    x_format: str = ""  # as Vega knows them: "%" shows 0.09 as 9%
+    y_format: str = ""
+    mark: Literal["line", "bar"] = "line"
+    claims: tuple[Claim, ...] = ()
+
+    def campaign(self, scale: Scale) -> Tables:
+        tables = self.quick if scale == "quick" else self.paper_scale
+        return {"title": f"{self.id}: {self.title} ({scale})"} | tables

@@ -1,0 +1,65 @@
+"""A figure's chart and page, from its summary alone: SVG, PNG and one HTML file that needs no network."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from roamcast.papers.estimate import Estimate
+from roamcast.papers.summary import Summary
+
+_HERE = Path(__file__).parent
+_PNG_SCALE = 2.0
+
+
+def write_pages(summary: Summary, directory: Path) -> None:
+    spec = json.dumps(chart(summary))
+    svg = vl_convert.vegalite_to_svg(spec)
+    (directory / "figure.svg").write_text(svg, encoding="utf-8")
+    (directory / "figure.png").write_bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
+    page = _templates().get_template("figure.html").render(summary=summary, svg=Markup(svg))
+    (directory / "index.html").write_text(page, encoding="utf-8")
+
+
+def chart(summary: Summary) -> dict[str, Any]:
+    """The Vega-Lite specification of a figure."""
+    spec: dict[str, Any] = json.loads((_HERE / "charts" / f"{summary.mark}.json").read_text(encoding="utf-8"))
+    spec["config"] = json.loads((files("roamcast.report") / "charts" / "theme.json").read_text(encoding="utf-8"))
+    spec["data"]["values"] = [
+        {
+            "curve": point.curve,
+            "x": point.x,
+            "value": point.estimate.value,
+            "low": point.estimate.value if point.estimate.low is None else point.estimate.low,
+            "high": point.estimate.value if point.estimate.high is None else point.estimate.high,
+        }
+        for point in summary.points
+    ]
+    spec["encoding"]["x"]["axis"] |= {"title": summary.x_title, "format": summary.x_format}
+    spec["layer"][0]["encoding"]["y"]["axis"] = {"title": summary.y_title, "format": summary.y_format}
+    if summary.mark == "line" and len({point.x for point in summary.points}) <= 12:
+        spec["encoding"]["x"]["axis"]["values"] = sorted({point.x for point in summary.points}, key=float)
+    alt.Chart.from_dict(spec)  # refuses what is not Vega-Lite
+    return spec
+
+
+def interval(estimate: Estimate) -> str:
+    """A value with its interval, to the digits that it justifies."""
+    if estimate.value is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.3g}"
+    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]".replace("-", "−")
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True)
+    environment.filters["interval"] = interval
+    return environment

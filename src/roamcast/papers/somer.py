@@ -1,0 +1,5 @@
+"""SOMER's figures (thesis, chapter 6)."""
+
+from roamcast.papers.figure import Figure
+
+FIGURES: tuple[Figure, ...] = ()

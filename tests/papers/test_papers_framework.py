@@ -1,0 +1,178 @@
+"""Figures as campaigns: estimates against hand-worked numbers, verdicts, shapes, and one figure from end to end."""
+
+import math
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from roamcast.errors import ConfigurationError
+from roamcast.papers.campaign_text import campaign_text
+from roamcast.papers.catalogue import FIGURES, figure_named
+from roamcast.papers.estimate import Estimate, Sample, draw, judge, verdict
+from roamcast.papers.figure import Claim, Curve, Figure, Region, Values, as_measured, at_least, at_most, between
+from roamcast.papers.reproduce import Reproduction
+from roamcast.papers.shapes import excess, gain_over, index_to_worst, saving, to_minimum, to_smallest_of_all
+from roamcast.papers.summary import last_results, read_summary
+
+T3 = 3.182446305284263  # Student's quantile for 3 degrees of freedom, 95 %
+
+
+def sample(observed: dict[tuple[str, float], list[float]]) -> Sample:
+    rows = [
+        {"curve": curve, "x": x, "seed": seed, "value": value}
+        for (curve, x), values in observed.items()
+        for seed, value in enumerate(values)
+    ]
+    return Sample(pd.DataFrame(rows))
+
+
+def interval(estimate: Estimate) -> list[float]:
+    assert estimate.value is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return [estimate.value, estimate.low, estimate.high]
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    (estimate,) = sample({("a", 1.0): [2.0, 4.0, 4.0, 6.0]}).estimates([lambda values: values["a"][1.0]])
+    half_width = T3 * math.sqrt(8 / 3) / 2
+    assert interval(estimate) == pytest.approx([4, 4 - half_width, 4 + half_width])
+
+
+def test_differences_are_paired_by_seed() -> None:
+    pairs = sample({("a", 1.0): [10.0, 20.0, 30.0, 40.0], ("b", 1.0): [9.0, 19.0, 29.0, 39.0]})
+    (estimate,) = pairs.estimates([lambda values: values["a"][1.0] - values["b"][1.0]])
+    assert interval(estimate) == pytest.approx([1, 1, 1])
+
+
+def test_one_seed_gives_no_interval_and_missing_runs_no_value() -> None:
+    alone = sample({("a", 1.0): [3.0]})
+    found = alone.estimates([lambda values: values["a"][1.0], lambda values: values["b"][1.0]])
+    assert found == [Estimate(3.0), Estimate(None)]
+    patchy = sample({("a", 1.0): [1.0, math.nan, 3.0, 5.0]})
+    assert patchy.values() == {"a": {1.0: pytest.approx(3)}}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "region", "told"),
+    [
+        (0.76, 0.80, at_least(0.75), "holds"),
+        (0.70, 0.74, at_least(0.75), "fails"),
+        (0.70, 0.80, at_least(0.75), "undecided"),
+        (0.05, 0.10, at_most(0.10), "holds"),
+        (0.2, 0.8, between(0.1, 0.9), "holds"),
+        (0.95, 0.99, between(0.1, 0.9), "fails"),
+        (None, None, at_most(1), "undecided"),
+    ],
+)
+def test_a_verdict_needs_the_whole_interval(low: float | None, high: float | None, region: Region, told: str) -> None:
+    assert verdict(Estimate(0.5, low, high), region) == told
+
+
+def test_judging_says_what_was_asked() -> None:
+    claim = Claim("a is large", "2", lambda values: values["a"][1.0], at_least(3), finding="it is not")
+    (judgement,) = judge(sample({("a", 1.0): [2.0, 2.1, 1.9]}), [claim])
+    assert (judgement.verdict, judgement.required, judgement.finding) == ("fails", "at least 3", "it is not")
+
+
+COSTS: Values = {"slow": {1.0: 4.0, 2.0: 10.0}, "fast": {1.0: 2.0, 2.0: 4.0}}
+
+
+def test_shapes() -> None:
+    assert to_minimum(COSTS) == {"slow": {1.0: 1.0, 2.0: 2.5}, "fast": {1.0: 1.0, 2.0: 2.0}}
+    assert to_smallest_of_all(COSTS)["slow"] == {1.0: 2.0, 2.0: 5.0}
+    assert index_to_worst(COSTS) == {"slow": {1.0: 1.0, 2.0: 1.0}, "fast": {1.0: 2.0, 2.0: 2.5}}
+    assert gain_over("slow")(COSTS) == {"gain": {1.0: 0.5, 2.0: pytest.approx(0.6)}}
+    assert saving(COSTS, "fast", "slow", 1.0) == 0.5
+    assert excess("slow", 2.0, [1.0])(COSTS) == 1.5
+
+
+def test_drawn_curves_come_in_order_with_their_intervals() -> None:
+    points = draw(sample({("a", 2.0): [2.0, 4.0], ("a", 1.0): [1.0, 1.0], ("b", 1.0): [5.0, 5.0]}), as_measured)
+    assert [(point.curve, point.x, point.estimate.value) for point in points] == [("a", 1, 1), ("a", 2, 3), ("b", 1, 5)]
+    assert points[0].estimate.low == points[0].estimate.high == 1
+
+
+def test_campaign_text_is_toml() -> None:
+    tables = {
+        "title": 'so-called "ä"',
+        "protocols": ["flooding", {"name": "gossip", "label": "g", "probability": 0.5}],
+        "seeds": 3,
+        "scenario": {"radio": {"preset": "ns2"}, "area_m": [1000.0, 500]},
+        "grid": {"size": [{"scenario.nodes": 5, "scenario.area_m": 300}], "gossip.certain_hops": [1, 2]},
+        "flag": True,
+    }
+    assert tomllib.loads(campaign_text(tables)) == tables
+
+
+def small_figure() -> Figure:
+    tables = {
+        "protocols": ["flooding", {"name": "gossip", "label": "gossip", "probability": 0.3}],
+        "seeds": 3,
+        "scenario": {
+            "duration_s": 12,
+            "area_m": 400,
+            "radio": {"model": "ideal"},
+            "workload": {"start_s": 1, "tail_s": 1, "publisher_share": 0.5},
+        },
+        "grid": {"scenario.nodes": [6, 12]},
+    }
+    return Figure(
+        id="test-1",
+        title="Frames",
+        paper="test",
+        section="nowhere",
+        setting="A network.",
+        quick=tables,
+        paper_scale=tables,
+        quick_note="Everything.",
+        curves=(Curve("flooding", "flooding", "frames_total"), Curve("gossip", "gossip", "frames_total")),
+        x="nodes",
+        x_title="nodes",
+        y_title="frames, index",
+        shown=index_to_worst,
+        claims=(
+            Claim("more nodes send more", "more", lambda at: at["flooding"][12] / at["flooding"][6], at_least(1)),
+            Claim("gossip sends ten times more", "10", lambda at: at["gossip"][12] / at["flooding"][12], at_least(10)),
+        ),
+    )
+
+
+def test_a_figure_from_end_to_end(spark: SparkSession, tmp_path: Path) -> None:
+    figure = small_figure()
+    summary = Reproduction(figure, "quick", tmp_path, master="local[2]").run(spark)
+    assert (summary.runs, summary.seeds, summary.failed) == (12, 3, ())
+    assert [claim.verdict for claim in summary.claims] == ["holds", "fails"]
+    assert [(point.curve, point.x) for point in summary.points] == [
+        ("flooding", 6),
+        ("flooding", 12),
+        ("gossip", 6),
+        ("gossip", 12),
+    ]
+    assert summary.points[0].estimate.value == 1
+    directory = tmp_path / "test-1-quick"
+    assert (directory / "figure.svg").read_text().startswith("<svg")
+    page = (directory / "index.html").read_text()
+    assert "more nodes send more" in page
+    assert "http" not in page.replace("http://www.w3.org/", "")
+    assert last_results(tmp_path) == {("test-1", "quick"): summary}
+
+
+def test_a_summary_that_is_none_is_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    with pytest.raises(ConfigurationError, match="bad"):
+        read_summary(bad)
+    with pytest.raises(ConfigurationError, match="none"):
+        read_summary(tmp_path / "none.json")
+
+
+def test_figures_are_found_by_name() -> None:
+    for name, figure in FIGURES.items():
+        assert figure_named(name) is figure
+        assert name.startswith(f"{figure.paper}-") or figure.paper != "somer"
+    with pytest.raises(ConfigurationError, match="somer-9"):
+        figure_named("somer-9.9")
