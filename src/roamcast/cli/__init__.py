@@ -79,9 +79,6 @@ def main(arguments: list[str] | None = None) -> None:
         _refuse(error.format_message())
     except (Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        sys.stderr.close()
-        sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
