@@ -1,7 +1,7 @@
 """Every protocol by the name that users type; one that is not ours is named `package.module:Class`."""
 
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -50,7 +50,13 @@ def protocol_parameters(name: str, settings: dict[str, Any]) -> Parameters:
     try:
         return msgspec.convert(settings, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name}: {error}") from None
+        said, _, place = str(error).partition(" - at ")
+        field = place.strip("`").removeprefix("$.")
+        if field not in settings:  # refused by the parameters' own check, whose message says it all
+            raise ConfigurationError(f"{name}: {said}") from None
+        choices = get_args(get_type_hints(kind).get(field))
+        allowed_here = f"must be one of {', '.join(map(str, choices))}" if choices else said
+        raise ConfigurationError(f"{name}: {field} = {settings[field]!r}: {allowed_here}") from None
 
 
 def build_protocol(name: str, host: Host, parameters: Parameters) -> Protocol:
