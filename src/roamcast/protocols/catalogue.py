@@ -10,6 +10,7 @@ from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
 from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.oracle import OracleTrees
+from roamcast.protocols.somer import Somer
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
 
 _ALL: list[type[Protocol]] = [
@@ -19,6 +20,7 @@ _ALL: list[type[Protocol]] = [
     PsMaodv,
     SpCombo,
     Dsapst,
+    Somer,
     GeoRendezvous,
 ]
 PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}

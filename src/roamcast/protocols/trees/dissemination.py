@@ -27,11 +27,11 @@ from abc import abstractmethod
 
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.protocols.api import NOBODY, Host, Message, Protocol
+from roamcast.protocols.api import NOBODY, Host, Protocol
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.protocols.trees.children import Children
-from roamcast.protocols.trees.messages import Publication, Subscription
+from roamcast.protocols.trees.messages import EventMessage, Publication, Subscription
 
 REPORT = ("report", 0)
 """Timer: a changed effective interest is due at the parent."""
@@ -51,7 +51,7 @@ class Disseminator(Protocol):
         self._reported: Interest | None = None
         self._report_pending = False
         self._seen = SeenCache()
-        self._waiting: list[Publication] = []  # climbing events without a parent to climb to
+        self._waiting: list[EventMessage] = []  # climbing events without a parent to climb to
 
     @property
     @abstractmethod
@@ -114,60 +114,52 @@ class Disseminator(Protocol):
 
     def _on_publication(self, sender: int, message: Publication) -> None:
         self.children.heard(sender, self.host.now())
-        self._accept(sender, message.event, message.hops)
+        if self._take(message):
+            self._spread(sender, message.event, message.hops + 1)
 
-    def _accept(self, sender: int, event: Event, hops: int) -> bool:
-        """Takes in an event that arrived; true if it is new."""
+    def _take(self, message: EventMessage) -> bool:
+        """Delivers an event that arrived, if it is wanted; true if it is new here."""
+        event = message.event
         if not self._seen.add(event.id):
             return False
         if self.subscriptions.match(event):
-            self.host.deliver(event, hops)
-        self._spread(sender, event, hops + 1)
+            self.host.deliver(event, message.hops)
         return True
 
     def _spread(self, sender: int, event: Event, hops: int) -> None:
-        """Sends an event to all who should have it, except where it came from."""
-        send = self.host.send
-        down: Message = Publication(hops, False, event)
-        for child in self.children.wanting(event):
-            if child != sender and child != self.parent and child not in self.former:
-                send(child, down)
+        """Sends a new event to all who should have it, except where it came from."""
+        self._descend(sender, event, hops)
         self._climb(sender, Publication(hops, True, event))
 
-    def _climb(self, sender: int, message: Publication) -> None:
+    def _descend(self, sender: int, event: Event, hops: int) -> None:
+        down = Publication(hops, False, event)
+        for child in self.children.wanting(event):
+            if child != sender and child != self.parent and child not in self.former:
+                self.host.send(child, down)
+
+    def _climb(self, sender: int, message: EventMessage) -> None:
+        """Sends an event toward the root, or keeps it until there is a way."""
         for neighbour in self._upstream():
             if neighbour != sender:
                 self.host.send(neighbour, message)
-        if self.is_root:
-            self._at_root(message.event, message.hops)
-        elif self.parent == NOBODY:
-            self._wait(message)
-
-    def _at_root(self, event: Event, hops: int) -> None:
-        """An event has climbed as far as it can; a network of several trees goes on from here."""
+        if self.parent == NOBODY and not self.is_root:
+            self._waiting.append(message)
+            if len(self._waiting) > self._waiting_max:
+                self.host.dropped("no-tree", self._waiting.pop(0).event.id)
 
     def _upstream(self) -> list[int]:
         """The parent, if there is one, and the former parents whose links still work."""
         upstream = [neighbour for neighbour in self.former if neighbour != self.parent]
         return upstream if self.parent == NOBODY else [self.parent, *upstream]
 
-    def _wait(self, message: Publication) -> None:
-        self._waiting.append(message)
-        if len(self._waiting) > self._waiting_max:
-            self.host.dropped("no-tree", self._waiting.pop(0).event.id)
-
     def _send_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             self._climb(NOBODY, message)
 
-    def _publication_failed(self, neighbour: int, message: Publication) -> None:
+    def _publication_failed(self, neighbour: int, message: EventMessage) -> None:
         """The link gave up on an event; upward it tries again as soon as there is another parent."""
         if not message.climbs:
             self.host.dropped("child-lost", message.event.id)
-        elif self.is_root:
-            self._at_root(message.event, message.hops)
-        elif self.parent == NOBODY:
-            self._wait(message)
         elif self.parent != neighbour:
-            self.host.send(self.parent, message)
+            self._climb(neighbour, message)

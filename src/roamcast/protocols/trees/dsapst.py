@@ -27,9 +27,8 @@ from typing import ClassVar
 from roamcast.interests import Interest, union_all
 from roamcast.protocols import api
 from roamcast.protocols.api import NOBODY, Host, Message, Timer, require
-from roamcast.protocols.trees.messages import JoinReply, JoinRequest, Probe, ProbeReply, Refresh, TreeMessages
+from roamcast.protocols.trees.messages import Probe, ProbeReply, Refresh, TreeMessages
 from roamcast.protocols.trees.ps_maodv import PsMaodvParameters, SingleTree
-from roamcast.protocols.trees.standing import Standing
 from roamcast.protocols.trees.tree import PATH_MAX
 
 LEVEL_MIN = 2
@@ -58,7 +57,7 @@ class Dsapst(SingleTree):
         self._probe_period_s = parameters.probe_period_s
         self._chance_min = parameters.chance_min
         self._pool = parameters.pool
-        self._candidate = NOBODY  # the neighbour that is being probed, then asked
+        self._candidate = NOBODY  # the neighbour that is being probed
         self._replies: dict[int, ProbeReply] = {}  # by the neighbour through which they came
 
     def start(self) -> None:
@@ -71,8 +70,6 @@ class Dsapst(SingleTree):
                 self._on_probe(sender, message)
             case ProbeReply():
                 self._on_probe_reply(sender, message)
-            case JoinReply() if self.role == "member":
-                self._switch(sender, message)
             case _:
                 super().on_message(sender, message)
 
@@ -126,13 +123,7 @@ class Dsapst(SingleTree):
         if present is None or other is None:
             return
         if _foreign_relays(other, present) < _foreign_relays(present, other):
-            self.host.send(self._candidate, JoinRequest(*self.standing, insists=True))
-
-    def _switch(self, sender: int, message: JoinReply) -> None:
-        offered = Standing(message.sequence, message.level)
-        if sender == self._candidate and offered.above(self.standing):
-            self._candidate = NOBODY
-            self._become_member(sender, message.root, offered, keeps_former=True)
+            self._court(self._candidate)
 
     # -- being on the way ----------------------------------------------------------------------------------------
 

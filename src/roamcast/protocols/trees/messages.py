@@ -21,6 +21,7 @@ class Refresh(Message, frozen=True, tag=16):
     absorbs: int = NOBODY  # root of a tree whose members shall join the sender
     invites: bool = False  # members of other trees who would stand higher under the sender may join it
     interest: Interest | None = None  # what the sender's subtree wants, where neighbours judge it
+    potential: float = 0.0  # the tree's expansion potential, where trees contend for nodes
 
 
 class JoinRequest(Message, frozen=True, tag=17):
@@ -82,14 +83,18 @@ class SequenceGrant(Message, frozen=True, tag=23):
     path: tuple[int, ...] = ()  # nodes still to be passed after the receiver, the next one last
 
 
-class Publication(Message, frozen=True, tag=24):
-    """Unicast along a link of the tree: an event on its way up to the root, or down to who wants it."""
+class EventMessage(Message, frozen=True):
+    """Base of the messages that carry an event."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
     hops: int  # frames in a row that brought it to whoever receives this one
     climbs: bool  # sent toward the root
     event: Event
+
+
+class Publication(EventMessage, frozen=True, tag=24):
+    """Unicast along a link of the tree: an event on its way up to the root, or down to who wants it."""
 
 
 class Appraisal(Message, frozen=True, tag=25):

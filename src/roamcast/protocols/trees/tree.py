@@ -40,6 +40,7 @@ from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.trees.dissemination import Disseminator
 from roamcast.protocols.trees.messages import (
     Disown,
+    EventMessage,
     JoinReply,
     JoinRequest,
     Leave,
@@ -57,12 +58,19 @@ from roamcast.protocols.trees.standing import NEWBORN, Standing
 
 Role = Literal["searching", "member", "root"]
 
+START_WITHIN_S = 0.1
+"""Nodes that are switched on together do not all speak at once."""
+
 # Timers, and what happens when they run out.
+BEGIN = ("begin", 0)  # first words
 BEAT = ("refresh", 0)  # the root starts the next refresh
 FORWARD = ("forward", 0)  # the refresh that was heard goes on
 SILENCE = ("silence", 0)  # no new refresh for too long: the parent is lost
 CHOICE = ("choice", 0)  # the wait for offers is over
 # ("linger", address): the link to a former parent ends; ("parting", address): a child that left is forgotten
+
+SEARCH_SLOWDOWN_MAX = 4
+"""The n-th request in a row waits n times as long for replies, up to this."""
 
 PATH_MAX = 64
 """A request that has climbed this far is going astray."""
@@ -84,6 +92,7 @@ class TreeProtocol(Disseminator):
         self._offers: dict[int, Offer] = {}
         self._attempts = 0
         self._askers: dict[int, JoinRequest] = {}  # neighbours that wait for a newer sequence number
+        self._suitor = NOBODY  # neighbour that was asked to be the next parent
         self._absorbs = NOBODY  # to be named in the next refresh
         self._invites = False
         self._forwards = False  # a refresh is due
@@ -106,13 +115,20 @@ class TreeProtocol(Disseminator):
         """The root decides whether to absorb the tree of `message.absorb`."""
         return False
 
+    def _follows(self, message: Refresh) -> bool:
+        """Whether this node leaves its parent for the sender of another tree's refresh."""
+        return message.absorbs == self.root
+
     def _on_tree_changed(self) -> None:
         """This node is in another tree than before, or another level of it."""
+
+    def _on_refreshed(self) -> None:
+        """The period's refresh has come from the parent."""
 
     # -- inputs --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._become_searching()
+        self.host.set_timer(self.host.random.random() * START_WITHIN_S, BEGIN)
 
     def on_message(self, sender: int, message: Message) -> None:
         match message:
@@ -123,8 +139,7 @@ class TreeProtocol(Disseminator):
             case JoinRequest():
                 self._on_join_request(sender, message)
             case JoinReply():
-                offer = Offer(sender, message.root, Standing(message.sequence, message.level), message.overhead)
-                self._consider(offer)
+                self._on_join_reply(sender, message)
             case Subscription():
                 self.host.cancel_timer(("parting", sender))
                 self._on_subscription(sender, message)
@@ -139,6 +154,8 @@ class TreeProtocol(Disseminator):
 
     def on_timer(self, timer: Timer) -> None:
         match timer[0]:
+            case "begin":
+                self._begin()
             case "refresh":
                 self._beat()
             case "forward":
@@ -162,7 +179,7 @@ class TreeProtocol(Disseminator):
         if neighbour == self.parent:
             self._lose_parent()
         self._forget_child(neighbour)
-        if isinstance(message, Publication):
+        if isinstance(message, EventMessage):
             self._publication_failed(neighbour, message)
 
     def leave(self) -> None:
@@ -170,6 +187,10 @@ class TreeProtocol(Disseminator):
             self.host.send(neighbour, Leave())
         for child in self.children:
             self.host.send(child, Disown(NOBODY, 0, 0))
+
+    def _begin(self) -> None:
+        if self.role == "searching" and not self._offers:
+            self._become_searching()
 
     # -- roles ---------------------------------------------------------------------------------------------------
 
@@ -196,6 +217,7 @@ class TreeProtocol(Disseminator):
         self.host.cancel_timer(CHOICE)
         self.role = "member"
         self.parent = parent
+        self._suitor = NOBODY
         self._offers.clear()
         self._forget_child(parent)
         self._stand(root, Standing(above.sequence, above.level + 1))
@@ -236,10 +258,23 @@ class TreeProtocol(Disseminator):
         self._attempts += 1
         self._offers.clear()
         self.host.broadcast(self._join_request())
-        self.host.set_timer(self._stretched(self.parameters.join_wait_s), CHOICE)
+        patience = min(self._attempts, SEARCH_SLOWDOWN_MAX)
+        self.host.set_timer(self._stretched(patience * self.parameters.join_wait_s), CHOICE)
 
     def _join_request(self) -> JoinRequest:
         return JoinRequest(self.standing.sequence, self.standing.level, self._attempts > 1)
+
+    def _on_join_reply(self, sender: int, message: JoinReply) -> None:
+        offered = Standing(message.sequence, message.level)
+        if self.role == "searching":
+            self._consider(Offer(sender, message.root, offered, message.overhead))
+        elif sender == self._suitor and offered.above(self.standing):
+            self._become_member(sender, message.root, offered, keeps_former=True)
+
+    def _court(self, neighbour: int) -> None:
+        """Asks a neighbour to be the parent instead of the present one; its reply makes the change."""
+        self._suitor = neighbour
+        self.host.send(neighbour, JoinRequest(*self.standing, insists=True))
 
     def _consider(self, offer: Offer) -> None:
         if self.role == "searching" and offer.standing.above(self.standing):
@@ -306,8 +341,9 @@ class TreeProtocol(Disseminator):
             if offered.above(self.standing):
                 self._on_passing_offer(Offer(sender, message.root, offered))
         elif message.root != self.root:
-            if message.absorbs == self.root and offered.above(self.standing):
+            if offered.above(self.standing) and self._follows(message):
                 self._absorbs = message.absorbs
+                self._invites = message.invites
                 self._become_member(sender, message.root, offered, keeps_former=True)
             else:
                 self._on_foreign_refresh(sender, message)
@@ -325,10 +361,13 @@ class TreeProtocol(Disseminator):
             return
         standing = Standing(offered.sequence, offered.level + 1)
         if standing != self.standing or message.root != self.root:
+            newer = standing.sequence > self.standing.sequence
             self._absorbs = message.absorbs
             self._invites = message.invites
             self._stand(message.root, standing)
             self._pass_on()
+            if newer:
+                self._on_refreshed()
 
     def _check_link(self, sender: int, message: Refresh) -> None:
         """Whether the sender and this node agree on being child and parent."""

@@ -1,0 +1,5 @@
+"""SOMER: a self-organizing event routing architecture of several trees, aware of causal dependencies."""
+
+from roamcast.protocols.somer.somer import Somer
+
+__all__ = ["Somer"]

@@ -1,0 +1,277 @@
+"""Routes between trees and advertisements among roots: SOMER's top layer, without the events (thesis, section 4.3.2).
+
+Theory of operation
+-------------------
+*Routes.* Who hears the refresh of a node u in another tree knows a way to that tree's root: level + u's level + 1 hops
+from root to root. Each node reports the best distance per foreign root to its parent whenever that changed, so the root
+ends up with the shortest way to each neighbouring tree, hop by hop (theorem 4.1). A report is the whole truth at the
+time and replaces the one before; a neighbour not heard for three refresh periods, or that a unicast failed to reach, is
+no candidate any more.
+
+*Between roots* a message descends along these routes, crosses to the other tree at the border, and climbs to whatever
+root is there.
+
+*Advertisements.* Each period a root sends its own entry (what its tree wants, its causal nodes) to all neighbouring
+roots, together with those entries of others that they have not been told yet. Thus entries flood among all roots. What
+is new (a tree unknown so far, a changed interest) does not wait for the next period: it goes on after `WORD_HOLD_S`,
+and a root whose interest grows beyond what it said last speaks up before its time, though not twice within
+`GROWTH_SPACING_S`. An interest that shrinks waits for the period: until then somebody merely sends events in vain. A
+neighbouring root that appears is told everything.
+
+Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from roamcast.interests import Interest
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.somer.messages import Advertisement, Entry, RoleReport, RouteReport
+from roamcast.protocols.somer.overlay import Overlay
+from roamcast.protocols.somer.parameters import SomerParameters
+from roamcast.protocols.somer.roles import Roles
+from roamcast.protocols.somer.routes import Routes
+from roamcast.protocols.trees.messages import Refresh
+from roamcast.protocols.trees.tree import TreeProtocol
+
+ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
+WORD_HOLD_S = 0.1  # news from other roots wait so long for further news
+GROWTH_SPACING_S = 2.0  # between two advertisements of one root that come before their time
+ENTRIES_CHARACTERS_MAX = 900  # of the text form of interests in one advertisement; it must fit into a frame
+
+ROUTES = ("routes", 0)
+ADVERTISE = ("advertise", 0)
+WORD = ("word", 0)
+
+
+class AdvertisingTree(TreeProtocol):
+    """A tree among others: knows the ways to its neighbours, and as a root what all trees want."""
+
+    def __init__(self, host: Host, parameters: SomerParameters) -> None:
+        super().__init__(host, parameters)
+        self.somer = parameters
+        self.routes = Routes()
+        self.roles = Roles()
+        self.overlay = Overlay(parameters.advertisement_period_s)
+        self._routes_pending = False
+        self._routes_reported: tuple[tuple[int, int], ...] = ()
+        self._near: dict[int, dict[int, int]] = {}  # neighbouring root -> root -> newest sequence it is known to know
+        self._news: dict[int, None] = {}  # roots whose entries changed and were not passed on yet
+        self._sequence = 0  # of own advertisements
+        self._advertised: Interest | None = None
+        self._advertised_s = -GROWTH_SPACING_S
+
+    def on_message(self, sender: int, message: Message) -> None:
+        match message:
+            case RouteReport():
+                self._on_route_report(sender, message)
+            case RoleReport():
+                if sender in self.children and self.roles.put(sender, message.roles):
+                    self._routes_changed()
+            case Advertisement():
+                self._on_advertisement(sender, message)
+            case _:
+                super().on_message(sender, message)
+
+    def on_timer(self, timer: Timer) -> None:
+        match timer[0]:
+            case "routes":
+                self._report_routes()
+            case "advertise":
+                self._advertise()
+            case "word":
+                self._pass_word()
+            case _:
+                super().on_timer(timer)
+
+    # -- routes --------------------------------------------------------------------------------------------------
+
+    def _on_foreign_refresh(self, sender: int, message: Refresh) -> None:
+        self._meet(sender, message)
+
+    def _on_refresh(self, sender: int, message: Refresh) -> None:
+        if sender not in self.children and self.routes.drop(sender):
+            self._routes_changed()
+        super()._on_refresh(sender, message)
+
+    def _on_tree_changed(self) -> None:
+        """Distances and what counts as foreign are different now."""
+        self.routes.drop_root(self.root)
+        for address, refresh, _ in self.neighbours.present(self.host.now()):
+            if address not in self.children:
+                self.routes.drop(address)
+                self._meet(address, refresh)
+        self._routes_changed()
+
+    def _meet(self, neighbour: int, refresh: Refresh) -> None:
+        if refresh.root != self.root and neighbour not in self.children:
+            distance = self.standing.level + refresh.level + 1
+            if self.routes.put(neighbour, refresh.root, distance):
+                self._routes_changed()
+
+    def _on_refreshed(self) -> None:
+        """Once per period: neighbours that fell silent are no way to anywhere."""
+        super()._on_refreshed()
+        present = {neighbour.address for neighbour in self.neighbours.present(self.host.now())}
+        for next_hop in self.routes.next_hops():
+            if next_hop not in present and next_hop not in self.children and self.routes.drop(next_hop):
+                self._routes_changed()
+
+    def _beat(self) -> None:
+        super()._beat()
+        self._on_refreshed()
+
+    def on_send_failed(self, neighbour: int, message: Message) -> None:
+        if self.routes.drop(neighbour):
+            self._routes_changed()
+        super().on_send_failed(neighbour, message)
+
+    def _forget_child(self, child: int) -> None:
+        if child in self.children and (self.routes.drop(child) | self.roles.drop(child)):
+            self._routes_changed()
+        super()._forget_child(child)
+
+    def _on_route_report(self, sender: int, message: RouteReport) -> None:
+        if sender in self.children:
+            self.routes.drop(sender)
+            for root, distance in message.routes:
+                if root != self.root:
+                    self.routes.put(sender, root, distance)
+            self._routes_changed()
+
+    def _routes_changed(self) -> None:
+        if not self._routes_pending:
+            self._routes_pending = True
+            self.host.set_timer(ROUTES_HOLD_S, ROUTES)
+
+    def _report_routes(self) -> None:
+        self._routes_pending = False
+        summary = self.routes.summary()
+        if self.role == "root":
+            self._greet(root for root, _ in summary)
+        elif self.role == "member" and summary != self._routes_reported:
+            self._routes_reported = summary
+            self.host.send(self.parent, RouteReport(summary))
+        roles = self.roles.all()
+        if self.role == "member" and roles != self.roles.reported:
+            self.roles.reported = roles
+            self.host.send(self.parent, RoleReport(roles))
+
+    def _attach(self) -> None:
+        """A new parent knows nothing yet."""
+        super()._attach()
+        self._routes_reported = ()
+        self.roles.reported = ()
+        self._routes_changed()
+
+    # -- advertisements ------------------------------------------------------------------------------------------
+
+    def _become_root(self, sequence: int) -> None:
+        self.overlay = Overlay(self.somer.advertisement_period_s)
+        self._near.clear()
+        self._news.clear()
+        super()._become_root(sequence)
+        self._advertised = None
+        self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
+
+    def _greet(self, neighbouring: Iterable[int]) -> None:
+        """Tells everything to roots that have become neighbours, and forgets those that are none any more."""
+        before, self._near = self._near, {}
+        for root in neighbouring:
+            self._near[root] = before.get(root, {})
+        newcomers = [root for root in self._near if root not in before]
+        if newcomers:
+            self._sequence = max(self._sequence, 1)
+            for root in newcomers:
+                self._tell(root, [self.host.address, *self.overlay.trees])
+
+    def _advertise(self) -> None:
+        """The period is over, or the interest has grown: the own entry, and what others have not been told."""
+        if self.role != "root":
+            return
+        self._sequence += 1
+        self._advertised = self.effective_interest
+        self._advertised_s = self.host.now()
+        self.overlay.expire(self.host.now())
+        self._news.clear()
+        for root in self._near:
+            self._tell(root, [self.host.address, *self.overlay.trees])
+        self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
+
+    def _report(self) -> None:
+        super()._report()
+        interest = self.effective_interest
+        if self.role != "root" or interest is None:
+            return
+        if self._advertised is None or not self._advertised.covers(interest):
+            wait_s = max(WORD_HOLD_S, self._advertised_s + GROWTH_SPACING_S - self.host.now())
+            self.host.set_timer(wait_s, ADVERTISE)
+
+    def _pass_word(self) -> None:
+        news, self._news = list(self._news), {}
+        if self.role == "root":
+            for root in self._near:
+                self._tell(root, [about for about in news if about in self.overlay.trees])
+
+    def _tell(self, neighbour: int, roots: Iterable[int]) -> None:
+        """Sends a neighbouring root the entries of `roots` that are news to it."""
+        known = self._near[neighbour]
+        entries: list[Entry] = []
+        for root in roots:
+            entry = self._own_entry() if root == self.host.address else self.overlay.entry(root)
+            if root != neighbour and known.get(root, -1) < entry.sequence:
+                known[root] = entry.sequence
+                entries.append(entry)
+        next_hop = self.routes.next_hop(neighbour)
+        if next_hop is not None:
+            for part in _parts(entries):
+                self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, part))
+
+    def _own_entry(self) -> Entry:
+        return Entry(self.host.address, self._sequence, 0, self.effective_interest, self.roles.all())
+
+    def _on_advertisement(self, sender: int, message: Advertisement) -> None:
+        if self.role == "root" and sender not in self.former:
+            self._learn(message)
+            return
+        onward = Advertisement(message.towards, message.via, message.hops + 1, message.entries)
+        if sender == self.parent or sender in self.former:
+            next_hop = self.routes.next_hop(message.towards)
+            if next_hop is not None:
+                self.host.send(next_hop, onward)
+        elif self.role == "member":
+            self.host.send(self.parent, onward)
+
+    def _learn(self, message: Advertisement) -> None:
+        now = self.host.now()
+        known = self._near.get(message.via, {})
+        for entry in message.entries:
+            if entry.root == self.host.address:
+                self._correct(entry)
+                continue
+            known[entry.root] = max(known.get(entry.root, -1), entry.sequence)
+            if self.overlay.learn(entry, message.via, entry.distance + message.hops, now):
+                if not self._news:
+                    self.host.set_timer(WORD_HOLD_S, WORD)
+                self._news[entry.root] = None
+
+    def _correct(self, entry: Entry) -> None:
+        """Others hold newer word of this tree than it ever gave: from an earlier life, or because it was declared gone
+        too soon. Whatever it says next must be newer still."""
+        if entry.sequence > self._sequence:
+            self._sequence = entry.sequence
+            self.host.set_timer(WORD_HOLD_S, ADVERTISE)
+
+
+def _parts(entries: list[Entry]) -> Iterator[tuple[Entry, ...]]:
+    """The entries in portions that fit into a frame each."""
+    part: list[Entry] = []
+    size = 0
+    for entry in entries:
+        length = 20 + len(str(entry.interest or "")) + 12 * len(entry.roles)
+        if part and size + length > ENTRIES_CHARACTERS_MAX:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(entry)
+        size += length
+    if part:
+        yield tuple(part)

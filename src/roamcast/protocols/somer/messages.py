@@ -1,0 +1,71 @@
+"""The messages that SOMER adds to those of the tree."""
+
+from typing import ClassVar
+
+import msgspec
+
+from roamcast.causal import Role
+from roamcast.interests import Interest
+from roamcast.protocols.api import Category, Message
+from roamcast.protocols.trees.messages import EventMessage, TreeMessages
+
+
+class RouteReport(Message, frozen=True, tag=32):
+    """From child to parent: all other trees that can be reached through me. Replaces what was said before."""
+
+    routes: tuple[tuple[int, int], ...]  # (their root, hops from root to root), ascending
+
+
+class RoleReport(Message, frozen=True, tag=33):
+    """From child to parent: the causal nodes in my subtree and their roles. Replaces what was said before."""
+
+    roles: tuple[tuple[int, Role], ...]  # (node, role), ascending
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """What one root lets all others know of its tree."""
+
+    root: int
+    sequence: int  # of this root's advertisements
+    distance: int  # hops that a message from it takes to the root that tells it
+    interest: Interest | None  # what the tree wants; None: nothing, or the tree is gone
+    roles: tuple[tuple[int, Role], ...] = ()  # causal nodes in the tree
+
+
+class Advertisement(Message, frozen=True, tag=34):
+    """From root to neighbouring root: my own entry, or others' that are news."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    towards: int  # the root it is sent to
+    via: int  # the root that sends it
+    hops: int  # frames in a row that brought it to whoever receives this one
+    entries: tuple[Entry, ...]
+
+
+class Leg(msgspec.Struct, frozen=True, array_like=True):
+    """The next stretch of an event's way to other trees."""
+
+    towards: int  # the neighbouring root that it ends at
+    targets: tuple[int, ...]  # roots of trees that want the event and are reached through that one, itself included
+
+
+class Crossing(EventMessage, frozen=True, tag=35):
+    """An event on its way between trees. Whoever it passes takes it as any other event."""
+
+    legs: tuple[Leg, ...]
+
+
+class Dissolve(Message, frozen=True, tag=36):
+    """Broadcast by a node that finds no parent: my children had better look for themselves."""
+
+
+class Contention(Message, frozen=True, tag=37):
+    """From a leaf to a neighbour in another tree, and back: whose growth does more for causal events?"""
+
+    potential: float  # expansion potential of the sender's tree
+    level: int  # the sender's, hops
+    answers: bool  # it is the other one's reply
+
+
+SomerMessages = TreeMessages | RouteReport | RoleReport | Advertisement | Crossing | Dissolve | Contention

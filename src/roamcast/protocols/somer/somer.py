@@ -1,0 +1,149 @@
+"""SOMER: several publish/subscribe trees whose roots form a network of their own.
+
+Theory of operation
+-------------------
+Lower layer: every node is in one of several trees (`trees/tree.py`; shortest-path metric). Top layer: roots know what
+every tree wants and pass events on between trees (`advertising.py`, `crossing.py`). This module decides who is a root
+(thesis, section 4.3.1) and lets trees contend for nodes (chapter 5). Each mechanism has its switch in the parameters.
+
+- *Root selection.* At its start a node becomes a root with probability D_T.
+- *Merging.* A border node whose tree's root is at most `merging_threshold` hops from the root of a tree it hears, asks
+  its own root to absorb the other tree if its own address is the higher; that root agrees to one merge per refresh
+  period. (The listing in the thesis has the comparison the wrong way round; the text is right.) A border node of the
+  tree with the lower root just waits: the other side hears its refresh too.
+- *New roots.* Once per refresh a member above level `new_root_threshold` becomes a root with probability alpha D_T; so
+  does, every `out_period_s`, a node that has no tree. The first refreshes of a new root invite: members of other trees
+  that would stand higher under the sender come over, until the levels on both sides of the border meet.
+- *No parent to be found.* A node whose neighbours are all in its own subtree tells its children to look for themselves
+  (`Dissolve`); in a single tree it would lead its fragment instead, but here only chance makes roots.
+
+Hand-over. Whoever changes to another tree by choice, and whoever becomes a root while in a tree, keeps the link to the
+former parent for `linger_s`. Meanwhile events take both ways, so none is lost while interests and routes settle.
+
+In a static network without losses all trees stand within a second of their roots' start, and all roots know each other
+within another two. Without any root at the start (small networks, small D_T) the first one takes `out_period_s` or a
+multiple of it; events published until then wait at their publishers.
+"""
+
+from typing import ClassVar
+
+from roamcast.protocols import api
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.somer.crossing import CrossingTree
+from roamcast.protocols.somer.messages import Dissolve, SomerMessages
+from roamcast.protocols.somer.parameters import SomerParameters
+from roamcast.protocols.trees.messages import Refresh, SequenceRequest
+
+OUT = ("out", 0)
+"""Timer: without a tree for another `out_period_s`."""
+
+INVITING_PERIODS = 1.5
+"""A new root's refreshes invite for so many refresh periods: the first one, and one more if the first got lost."""
+
+ATTEMPTS_ALONE = 2
+"""After so many requests without a reply a node lets its children go."""
+
+
+class Somer(CrossingTree):
+    name: ClassVar[str] = "somer"
+    summary: ClassVar[str] = "several trees that merge, split and contend for nodes, their roots an overlay (SOMER)"
+    Parameters: ClassVar[type[api.Parameters]] = SomerParameters
+    messages = SomerMessages
+
+    def __init__(self, host: Host, parameters: SomerParameters) -> None:
+        super().__init__(host, parameters)
+        self._starts_as_root = host.random.random() < parameters.root_density
+        self._merge_locked_until_s = 0.0
+        self._invites_until_s = 0.0
+
+    def on_message(self, sender: int, message: Message) -> None:
+        if isinstance(message, Dissolve):
+            if sender == self.parent:
+                self._lose_parent()
+        else:
+            super().on_message(sender, message)
+
+    def on_timer(self, timer: Timer) -> None:
+        match timer[0]:
+            case "out":
+                self._draw_outside()
+            case "absorbed":
+                if self.role == "root" and self.overlay.withdraw(timer[1]):
+                    self._news[timer[1]] = None
+                    self._pass_word()
+            case _:
+                super().on_timer(timer)
+
+    # -- roots ---------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._starts_as_root:
+            self._become_root(self._newer_than_all())
+        else:
+            super()._begin()
+
+    def _become_searching(self) -> None:
+        super()._become_searching()
+        if self.somer.new_roots:
+            self.host.set_timer(self._stretched(self.somer.out_period_s), OUT)
+
+    def _draw_outside(self) -> None:
+        if self.role != "searching":
+            return
+        if self._draws():
+            self._become_root(self._newer_than_all())
+        else:
+            self.host.set_timer(self._stretched(self.somer.out_period_s), OUT)
+
+    def _on_refreshed(self) -> None:
+        super()._on_refreshed()
+        far = self.role == "member" and self.standing.level > self.somer.new_root_threshold
+        if self.somer.new_roots and far and self._draws():
+            self._branch_off()
+
+    def _branch_off(self) -> None:
+        """A member becomes the root of a new tree, with its subtree, and invites its neighbours."""
+        self.former[self.parent] = None
+        self.host.set_timer(self.parameters.linger_s, ("linger", self.parent))
+        self._invites_until_s = self.host.now() + INVITING_PERIODS * self.parameters.refresh_period_s
+        self._become_root(self._newer_than_all())
+
+    def _draws(self) -> bool:
+        return self.host.random.random() < self.somer.root_density * self.somer.alpha
+
+    def _newer_than_all(self) -> int:
+        """A sequence number above all that was heard of, so that everybody around may follow."""
+        return max(self.standing.sequence, self.neighbours.newest_sequence) + 1
+
+    def _refresh(self) -> Refresh:
+        if self.role == "root" and self.host.now() < self._invites_until_s:
+            self._invites = True
+        return super()._refresh()
+
+    def _follows(self, message: Refresh) -> bool:
+        return super()._follows(message) or (message.invites and message.level + 1 < self.standing.level)
+
+    def _on_search_failed(self) -> None:
+        if self._attempts >= ATTEMPTS_ALONE and len(self.children):
+            self.host.broadcast(Dissolve())
+            for child in list(self.children):
+                self._forget_child(child)
+        self._search()
+
+    # -- merging -------------------------------------------------------------------------------------------------
+
+    def _meet(self, neighbour: int, refresh: Refresh) -> None:
+        super()._meet(neighbour, refresh)
+        if self.somer.merging and refresh.root < self.root and self.role != "searching":
+            distance = self.standing.level + refresh.level + 1
+            if distance <= self.somer.merging_threshold:
+                self._request_merge(refresh.root, refresh.sequence, distance, self.parameters.refresh_period_s)
+
+    def _agrees_to_merge(self, message: SequenceRequest) -> bool:
+        now = self.host.now()
+        close = self.somer.merging and message.distance <= self.somer.merging_threshold
+        if not close or message.absorb >= self.host.address or now < self._merge_locked_until_s:
+            return False
+        self._merge_locked_until_s = now + self.parameters.refresh_period_s
+        self.host.set_timer(self.parameters.linger_s, ("absorbed", message.absorb))
+        return True
