@@ -87,10 +87,11 @@ class Precision:
         if fresh:
             wanted = self._session.createDataFrame(fresh, "run_id string")
             measured = _measured(only_runs(read_traces(self._session, self._store.trace), wanted))
-            found = dict(measured.select("run_id", f.col(stop.measure).cast("double")).toPandas().itertuples(index=False))
+            rows = measured.select("run_id", f.col(stop.measure).cast("double").alias("value")).collect()
+            found = {row["run_id"]: row["value"] for row in rows}
             self._values |= {name: found.get(name) for (name,) in fresh}
-        rows = [(name, stop.measure, self._values[name]) for name in runs if self._values[name] is not None]
-        long = self._session.createDataFrame(rows, "run_id string, measure string, value double")
+        known = [(name, stop.measure, self._values[name]) for name in runs if self._values[name] is not None]
+        long = self._session.createDataFrame(known, "run_id string, measure string, value double")
         summary = summarise_points(plan, long).select("point", "mean", "half_width").collect()
         return {row.point for row in summary if row.half_width is not None and row.half_width <= stop.target(row.mean)}
 

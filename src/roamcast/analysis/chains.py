@@ -1,13 +1,7 @@
-"""Causal chains: events that were published because another event arrived.
+"""Causal chains and causal graphs of all runs, as `roamcast.trace.chains` defines them for one.
 
-A *chain* starts with a publication without a cause that caused at least one other, and holds every publication that
-goes back to it. It is *complete* if every expected pair of every event in it arrived; its *time* is from the root's
-publication to the last first arrival of its expected pairs. `chains` counts them, `chain_completion_ratio` is the share
-that is complete, `chain_time_ms_mean` the mean time of the complete ones. A run without chains has 0, none and none.
-
-The root of an event is found by jumping: each round replaces the known ancestor by that one's known ancestor, so rounds
-double the reach and `ROUNDS` of them follow a chain of 2 ** ROUNDS events. An effect of an event that is not in the
-trace has no root and belongs to no chain.
+The initiation of an event is found by jumping: each round replaces the known ancestor by that one's known ancestor, so
+rounds double the reach and `ROUNDS` of them follow a chain of 2 ** ROUNDS events.
 """
 
 from pyspark.sql import DataFrame
@@ -17,9 +11,18 @@ from roamcast.analysis.traces import RUN, of_kind, ratio
 
 ROUNDS = 5
 
+COLUMNS = (
+    "chains",
+    "chain_completion_ratio",
+    "chain_time_ms_mean",
+    "causal_graphs",
+    "causal_graph_completion_ratio",
+    "causal_graph_time_ms_mean",
+)
+
 
 def roots(trace: DataFrame) -> DataFrame:
-    """Each publication that has a cause, with the root of its chain."""
+    """Each publication that has a cause, with the farthest ancestor that its causes lead to."""
     caused = of_kind(trace, "published").where(f.col("cause_id").isNotNull()).select(RUN, "event_id", "cause_id")
     reached = caused.select(RUN, "event_id", f.col("cause_id").alias("ancestor"))
     for _ in range(ROUNDS):
@@ -30,41 +33,51 @@ def roots(trace: DataFrame) -> DataFrame:
     return reached.select(RUN, "event_id", f.col("ancestor").alias("root_id"))
 
 
-def chain_measures(met: DataFrame, trace: DataFrame) -> DataFrame:
-    """Per run that has chains: how many, how many of them complete, and the mean time of these."""
-    effects = roots(trace)
-    begun = of_kind(trace, "published").where(f.col("cause_id").isNull()).select(
-        RUN, f.col("event_id").alias("root_id"), f.col("t").alias("begun_s")
+def causal_graphs(trace: DataFrame) -> DataFrame:
+    """Per initiation: how many chains it should set off, how many came to their end, and when they did since then."""
+    published = of_kind(trace, "published")
+    begun = published.where(f.col("cause_id").isNull() & (f.col("count") > 0)).select(
+        RUN, f.col("event_id").alias("root_id"), f.col("t").alias("begun_s"), f.col("count").alias("expected")
     )
-    known = effects.join(begun, [RUN, "root_id"]).select(RUN, "root_id", "event_id", "begun_s")
-    heads = known.select(RUN, "root_id", f.col("root_id").alias("event_id"), "begun_s").distinct()
-    members = known.unionByName(heads)
-    wanted = met.where(f.col("shortest").isNotNull()).select(RUN, "event_id", "arrivals", "first_t")
-    by_chain = (
-        members.join(wanted, [RUN, "event_id"], "left")
-        .groupBy(RUN, "root_id", "begun_s")
+    ends = published.where(f.col("cause_id").isNotNull() & (f.col("count") == 0)).select(RUN, "event_id", "t")
+    ended = ends.join(roots(trace), [RUN, "event_id"]).join(begun, [RUN, "root_id"])
+    by_root = ended.groupBy(RUN, "root_id").agg(
+        f.count(f.lit(1)).alias("complete"),
+        f.sum(f.col("t") - f.col("begun_s")).alias("times_s"),
+        f.max(f.col("t") - f.col("begun_s")).alias("last_s"),
+    )
+    return (
+        begun.join(by_root, [RUN, "root_id"], "left")
+        .fillna(0, ["complete", "times_s"])
+        .select(RUN, "root_id", "expected", "complete", "times_s", "last_s")
+    )
+
+
+def chain_measures(trace: DataFrame) -> DataFrame:
+    """Per run that has initiations: completion and time of its chains and of its causal graphs."""
+    whole = f.col("complete") == f.col("expected")
+    sums = (
+        causal_graphs(trace)
+        .groupBy(RUN)
         .agg(
-            f.coalesce(f.min("arrivals") > 0, f.lit(True)).alias("complete"),
-            f.max("first_t").alias("last_t"),
+            f.sum("expected").alias("chains"),
+            f.sum("complete").alias("complete"),
+            f.sum("times_s").alias("times_s"),
+            f.count(f.lit(1)).alias("causal_graphs"),
+            f.count_if(whole).alias("whole"),
+            f.avg(f.when(whole, 1000 * f.col("last_s"))).alias("causal_graph_time_ms_mean"),
         )
     )
-    time_ms = f.when(f.col("complete"), (f.col("last_t") - f.col("begun_s")) * 1000)
-    counted = by_chain.groupBy(RUN).agg(
-        f.count(f.lit(1)).alias("chains"),
-        f.count_if("complete").alias("complete"),
-        f.avg(time_ms).alias("chain_time_ms_mean"),
-    )
-    return counted.select(
-        RUN, "chains", ratio(f.col("complete"), f.col("chains")).alias("chain_completion_ratio"), "chain_time_ms_mean"
+    return (
+        sums.withColumn("chain_completion_ratio", ratio(f.col("complete"), f.col("chains")))
+        .withColumn("chain_time_ms_mean", ratio(1000 * f.col("times_s"), f.col("complete")))
+        .withColumn("causal_graph_completion_ratio", ratio(f.col("whole"), f.col("causal_graphs")))
+        .select(RUN, *COLUMNS)
     )
 
 
 def no_chains(runs: DataFrame) -> DataFrame:
     """The same columns for runs that are known to have none."""
-    nothing = f.lit(None).cast("double")
-    return runs.select(
-        RUN,
-        f.lit(0).cast("long").alias("chains"),
-        nothing.alias("chain_completion_ratio"),
-        nothing.alias("chain_time_ms_mean"),
-    )
+    nothing, none = f.lit(None).cast("double"), f.lit(0).cast("long")
+    counts = ("chains", "causal_graphs")
+    return runs.select(RUN, *((none if name in counts else nothing).alias(name) for name in COLUMNS))

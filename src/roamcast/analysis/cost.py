@@ -12,10 +12,16 @@ COLUMNS = {"frames": "count", "bytes": "bytes", "airtime_s": "value"}
 def cost_measures(trace: DataFrame) -> DataFrame:
     """Per run: totals over all sent frames, and what share of them kept the structure together."""
     control = f.col("category") == CONTROL
-    sums = of_kind(trace, "frame").groupBy(RUN).agg(
-        *(f.sum(column).alias(f"{name}_total") for name, column in COLUMNS.items()),
-        *(f.coalesce(f.sum(f.when(control, f.col(column))), f.lit(0)).alias(f"{name}_control")
-          for name, column in COLUMNS.items()),
+    sums = (
+        of_kind(trace, "frame")
+        .groupBy(RUN)
+        .agg(
+            *(f.sum(column).alias(f"{name}_total") for name, column in COLUMNS.items()),
+            *(
+                f.coalesce(f.sum(f.when(control, f.col(column))), f.lit(0)).alias(f"{name}_control")
+                for name, column in COLUMNS.items()
+            ),
+        )
     )
     return sums.select(
         RUN,
@@ -62,9 +68,7 @@ def breakdowns(trace: DataFrame) -> DataFrame:
 def frames_over_time(trace: DataFrame, bin_s: float) -> DataFrame:
     """Per run, time and category: frames and airtime."""
     binned = of_kind(trace, "frame").withColumn("t", f.floor(f.col("t") / bin_s) * bin_s)
-    sums = binned.groupBy(RUN, "t", "category").agg(
-        f.sum("count").alias("frames"), f.sum("value").alias("airtime_s")
-    )
+    sums = binned.groupBy(RUN, "t", "category").agg(f.sum("count").alias("frames"), f.sum("value").alias("airtime_s"))
     return sums.select(RUN, "t", "category", "frames", "airtime_s")
 
 

@@ -39,12 +39,16 @@ def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFr
         f.lit(None).cast("double").alias("latency_s"),
         "shortest",
     )
-    met = arrived.unionByName(wanted).groupBy(*PAIR).agg(
-        f.max("shortest").alias("shortest"),
-        f.sum("arrivals").alias("arrivals"),
-        f.min("t").alias("first_t"),
-        f.min_by("latency_s", "t").alias("latency_s"),
-        f.min_by("hops", "t").alias("hops"),
+    met = (
+        arrived.unionByName(wanted)
+        .groupBy(*PAIR)
+        .agg(
+            f.max("shortest").alias("shortest"),
+            f.sum("arrivals").alias("arrivals"),
+            f.min("t").alias("first_t"),
+            f.min_by("latency_s", "t").alias("latency_s"),
+            f.min_by("hops", "t").alias("hops"),
+        )
     )
     return met.select(*PAIR, "shortest", "arrivals", "first_t", "latency_s", "hops")
 
@@ -92,7 +96,9 @@ def delivery_over_time(met: DataFrame, trace: DataFrame, bin_s: float) -> DataFr
     counted = wanted.groupBy(RUN, "t").agg(
         f.count(f.lit(1)).alias("expected"), f.count_if(f.col("arrivals") > 0).alias("delivered")
     )
-    return counted.select(RUN, "t", "expected", "delivered", ratio(f.col("delivered"), f.col("expected")).alias("ratio"))
+    return counted.select(
+        RUN, "t", "expected", "delivered", ratio(f.col("delivered"), f.col("expected")).alias("ratio")
+    )
 
 
 def _bin(t: Column, bin_s: float) -> Column:

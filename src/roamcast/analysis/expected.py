@@ -134,9 +134,7 @@ def _bucket(value: Column) -> Column:
 
 def _wanted() -> Column:
     """The subscription is open when the event is published, and is not the publisher's own."""
-    return (
-        (f.col("from_s") <= f.col("t")) & (f.col("t") < f.col("until_s")) & (f.col("node") != f.col("publisher"))
-    )
+    return (f.col("from_s") <= f.col("t")) & (f.col("t") < f.col("until_s")) & (f.col("node") != f.col("publisher"))
 
 
 def _shortest() -> Column:

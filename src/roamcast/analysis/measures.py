@@ -25,6 +25,7 @@ COUNTS = (
     "bytes_total",
     "airtime_s_total",
     "chains",
+    "causal_graphs",
 )
 """Measures of which a run that has none has 0, not nothing."""
 
@@ -39,7 +40,7 @@ class Contents(NamedTuple):
 def contents(trace: DataFrame) -> Contents:
     """Looks through the publications once."""
     seen = of_kind(trace, "published").agg(
-        f.collect_set("category").alias("languages"), f.max(f.col("cause_id").isNotNull()).alias("causal")
+        f.collect_set("category").alias("languages"), f.max(f.col("count").isNotNull()).alias("causal")
     )
     found = seen.first()
     assert found is not None  # an aggregate over everything has one row
@@ -51,7 +52,7 @@ def measure_runs(trace: DataFrame, met: DataFrame, *, causal: bool = True) -> Da
     ends = run_ends(trace)
     published = of_kind(trace, "published").groupBy(RUN).agg(f.count(f.lit(1)).alias("publications"))
     parts = [published, delivery_measures(met), cost_measures(trace), load_fairness(trace, ends)]
-    parts.append(chain_measures(met, trace) if causal else no_chains(ends))
+    parts.append(chain_measures(trace) if causal else no_chains(ends))
     whole = reduce(lambda left, right: left.join(right, RUN, "left"), parts, ends).fillna(0, list(COUNTS))
     delivered = f.col("delivered")
     return (

@@ -46,9 +46,7 @@ def paired_differences(plan: DataFrame, long: DataFrame, rivals: DataFrame) -> D
     `relative` is the mean difference as a share of the baseline's mean over the same seeds.
     """
     values = plan.select(RUN, "point", "seed").join(long, RUN).select("point", "seed", "measure", "value")
-    theirs = values.select(
-        f.col("point").alias("baseline"), "seed", "measure", f.col("value").alias("baseline_value")
-    )
+    theirs = values.select(f.col("point").alias("baseline"), "seed", "measure", f.col("value").alias("baseline_value"))
     both = values.join(f.broadcast(rivals), "point").join(theirs, ["baseline", "seed", "measure"])
     differences = both.withColumn("value", f.col("value") - f.col("baseline_value"))
     keys = ("point", "baseline", "measure")
@@ -128,4 +126,3 @@ def _quantile_of(degrees: Column) -> Column:
     table = f.array(*(f.lit(quantile(df)) for df in range(1, TABLE_DEGREES + 1)))
     beyond = f.lit(NORMAL) + sum(f.lit(c) / f.pow(degrees, f.lit(power)) for power, c in enumerate(_EXPANSION, 1))
     return f.when(degrees <= TABLE_DEGREES, f.get(table, (degrees - 1).cast("int"))).otherwise(beyond)
-

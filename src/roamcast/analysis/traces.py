@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -14,12 +13,9 @@ RUN = "run_id"
 
 def read_traces(session: SparkSession, directory: Path) -> DataFrame:
     """The trace rows of every committed run below `directory` (a campaign's `trace`, or one trace alone)."""
-    layout = "batch=*/kind=*" if any(directory.glob("batch=*")) else "kind=*"
-    if not any(directory.glob(f"{layout}/*.parquet")):
+    if not any(directory.glob("**/kind=*/*.parquet")):
         raise ConfigurationError(f"trace: {str(directory)!r} holds no trace; expected kind=.../*.parquet in it")
-    path = str(directory.resolve())
-    reader = session.read.schema(TRACE_SCHEMA).option("basePath", path)
-    return reader.parquet(path).select(*TRACE_SCHEMA.names)
+    return session.read.schema(TRACE_SCHEMA).parquet(str(directory.resolve())).select(*TRACE_SCHEMA.names)
 
 
 def of_kind(trace: DataFrame, *kinds: str) -> DataFrame:
@@ -34,8 +30,3 @@ def only_runs(trace: DataFrame, runs: DataFrame) -> DataFrame:
 def ratio(part: Column, whole: Column) -> Column:
     """Their quotient; null where there is no whole."""
     return f.when(whole != 0, part / whole)
-
-
-def arrow_frame(session: SparkSession, table: pa.Table) -> DataFrame:
-    """A small table of the driver's as a DataFrame."""
-    return session.createDataFrame(table)

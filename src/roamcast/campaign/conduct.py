@@ -56,11 +56,12 @@ class Conductor:
     def __init__(self, file: Path, out: Path, *, master: str) -> None:
         self.campaign: Campaign = load_campaign(file)
         self.store = Store(out)
+        self.command = resume_command(file, out, master)
         self._points = points(self.campaign)
         self._manifest = Manifest(
             campaign=self.campaign,
             text=file.read_text(encoding="utf-8"),
-            command=resume_command(file, out, master),
+            command=self.command,
             environment=_environment(master),
         )
 
@@ -82,7 +83,9 @@ class Conductor:
                 chosen += replicates(going_on, seeds)
                 plan = plan_table(self.campaign, chosen)
                 self.store.write_plan(plan)
-                planned = dict.fromkeys(plan["run_id"].to_pylist())  # contenders may share a run: it is simulated once
+                planned = dict.fromkeys(
+                    map(str, plan["run_id"].to_pylist())
+                )  # contenders may share a run: it is simulated once
                 done = [over[name] for name in planned if name in over]
 
                 def tell(standing: Standing, done: list[Outcome] = done, planned: int = len(planned)) -> None:

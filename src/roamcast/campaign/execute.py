@@ -81,8 +81,8 @@ class Execution:
         """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`); how they went, in order of commitment."""
         # By seed, so that what is done first is a whole, if rough, picture; within a seed in no order, so that long and
         # short runs mix and the measured length is typical.
-        order = [("seed", "ascending"), ("run_id", "ascending")]
-        waiting = deque(_rows(runs.sort_by(order).select(["run_id", "run"])))
+        mixed = runs.sort_by([("seed", "ascending"), ("run_id", "ascending")])
+        waiting = deque(_rows(mixed.select(["run_id", "run"])))
         retries: deque[pa.Table] = deque()  # halves of batches whose worker died
         jobs: dict[Future[None], _Batch] = {}
         outcomes: list[Outcome] = []
@@ -167,7 +167,7 @@ class Execution:
                 if last is not None and last.numTasks == batch.tasks:
                     simulated += len(batch.runs) * last.numCompletedTasks // batch.tasks
                     running += last.numActiveTasks
-        self._on_progress(Standing(self._committed, self._failed, simulated, running))
+        self._on_progress(Standing(self._committed, self._failed, simulated, min(running, self._slots)))
 
 
 class _Batch(NamedTuple):

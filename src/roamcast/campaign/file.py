@@ -56,7 +56,7 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         given = [target for target in (self.half_width, self.relative) if target is not None]
         require(len(given) == 1, "half_width, relative", (self.half_width, self.relative), "given one or the other")
         require(given[0] > 0, "half_width" if self.relative is None else "relative", given[0], "above 0")
-        require(2 <= self.batch, "batch", self.batch, "at least 2")
+        require(self.batch >= 2, "batch", self.batch, "at least 2")
         require(self.batch <= self.cap <= CAP_MOST, "cap", self.cap, f"between batch ({self.batch}) and {CAP_MOST}")
 
     def target(self, mean: float) -> float:

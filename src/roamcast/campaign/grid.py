@@ -74,9 +74,7 @@ def _check_path(path: str, protocols: set[str]) -> None:
     head, _, rest = path.partition(".")
     roots = [SCENARIO, EVERYBODY, *sorted(protocols)]
     if head not in roots or not rest:
-        raise ConfigurationError(
-            f"grid.{path}: is not a setting; allowed: {', '.join(f'{root}.…' for root in roots)}"
-        )
+        raise ConfigurationError(f"grid.{path}: is not a setting; allowed: {', '.join(f'{root}.…' for root in roots)}")
     if head == SCENARIO:
         return
     owners = sorted(protocols) if head == EVERYBODY else [head]

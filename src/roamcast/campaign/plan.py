@@ -27,14 +27,14 @@ from roamcast.world.scenario import Run, run_id
 from roamcast.world.scenario_file import run_from_tables
 
 RUN_COLUMNS = pa.schema(
-    [
-        pa.field("run_id", pa.string(), nullable=False),
-        pa.field("place", pa.int32(), nullable=False),
-        pa.field("point", pa.int32(), nullable=False),
-        pa.field("protocol", pa.string(), nullable=False),
-        pa.field("seed", pa.int64(), nullable=False),
-        pa.field("run", pa.string(), nullable=False),
-    ]
+    {
+        "run_id": pa.string(),
+        "place": pa.int32(),
+        "point": pa.int32(),
+        "protocol": pa.string(),
+        "seed": pa.int64(),
+        "run": pa.string(),
+    }
 )
 
 

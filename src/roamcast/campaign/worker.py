@@ -24,7 +24,7 @@ def simulate_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """For `mapInArrow`: columns `run_id` and `run` in, the trace schema out."""
     for batch in batches:
         for name, text in zip(batch["run_id"].to_pylist(), batch["run"].to_pylist(), strict=True):
-            yield from _simulate_one(name, text)
+            yield from _simulate_one(str(name), str(text))
 
 
 def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
@@ -42,7 +42,15 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
 
 
 def outcome_row(name: str, status: str, detail: str, wall_s: float, rows: int) -> pa.RecordBatch:
-    row = {"run_id": name, "t": 0.0, "kind": "run", "value": wall_s, "count": rows, "category": status, "detail": detail}
+    row = {
+        "run_id": name,
+        "t": 0.0,
+        "kind": "run",
+        "category": status,
+        "detail": detail,
+        "value": wall_s,
+        "count": rows,
+    }
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
 
 

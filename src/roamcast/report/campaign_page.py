@@ -98,7 +98,9 @@ def _more_figures(layout: figures.Layout, analysis: Analysis) -> list[Figure]:
             drawn.append(Figure(title, caption + where, draw(layout, table, measure, axis)))
 
     over_time = figures.timeline_figure
-    add(analysis.timeline, "delivery_ratio", "Delivery over time", over_time, "Delivery ratio", "by time of publication")
+    add(
+        analysis.timeline, "delivery_ratio", "Delivery over time", over_time, "Delivery ratio", "by time of publication"
+    )
     add(analysis.timeline, "frames_per_s", "Traffic over time", over_time, "Frames per s", "all nodes together")
     parts = figures.parts_figure
     add(analysis.breakdowns, "frames", "Frames by message", parts, "frames per run", "mean per run")

@@ -31,6 +31,8 @@ MEASURES: dict[str, Measure] = {
     "load_fairness": Measure("Fairness of load (Jain)", better="higher", most=1.0),
     "chain_completion_ratio": Measure("Complete causal chains", better="higher", most=1.0),
     "chain_time_ms_mean": Measure("Time of a complete causal chain", "ms", "lower"),
+    "causal_graph_completion_ratio": Measure("Complete causal graphs", better="higher", most=1.0),
+    "causal_graph_time_ms_mean": Measure("Time of a complete causal graph", "ms", "lower"),
     "publications": Measure("Publications"),
     "expected": Measure("Expected deliveries"),
     "delivered": Measure("Deliveries", better="higher"),
@@ -43,4 +45,5 @@ MEASURES: dict[str, Measure] = {
     "bytes_total": Measure("Bytes on the air", better="lower"),
     "airtime_s_total": Measure("Airtime", "s", "lower"),
     "chains": Measure("Causal chains"),
+    "causal_graphs": Measure("Causal graphs"),
 }
