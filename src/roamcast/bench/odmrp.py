@@ -1,0 +1,74 @@
+"""How fast a broker decides: digests against the summaries of many subscriptions, and exact evaluation after a hit.
+
+The subscriptions and the events are the golf forum's, drawn as the workload draws them. Digests are made before the
+clock runs, since they arrive ready-made from the network; what it takes to make one is measured apart.
+"""
+
+from time import perf_counter
+from typing import NamedTuple
+
+from roamcast.events import Event, event_id
+from roamcast.protocols.odmrp.encoding import Encoder
+from roamcast.protocols.odmrp.index import EntryIndex, rows
+from roamcast.seeds import derive
+from roamcast.world.golf import golf_event, golf_interest
+
+REQUIRED_DIGESTS_PER_S = 50_000
+REQUIRED_EVALUATION_US = 20.0
+
+
+class OdmrpFigures(NamedTuple):
+    subscriptions: int
+    digests_per_s: float
+    hits_per_digest: float  # subscriptions whose summary matches
+    false_positive_share: float  # of the hits
+    evaluation_us: float  # of one subscription on a document that this node has read before
+    first_evaluation_us: float  # the same with reading the document
+    digest_us: float  # to make a digest of a document that was read before
+    index_us_per_subscription: float  # to add one
+
+
+def measure(subscriptions: int = 10_000, events: int = 2_000, selectivity: float = 0.01, seed: int = 1) -> OdmrpFigures:
+    random = derive(seed, "bench", "odmrp")
+    encoder = Encoder()
+    interests = [golf_interest(selectivity, random) for _ in range(subscriptions)]
+    documents = [golf_event(random) for _ in range(events)]
+    entries = [encoder.entries(interest)[0] for interest in interests]
+
+    index = EntryIndex(encoder.family)
+    began = perf_counter()
+    for entry in entries:
+        index.add(entry)
+    index_s = perf_counter() - began
+
+    published = [Event(event_id(1, number + 1), 0.0, document) for number, document in enumerate(documents)]
+    digests = [encoder.digest(event) for event in published]
+    began = perf_counter()
+    digests = [encoder.digest(event) for event in published]
+    digest_s = perf_counter() - began
+
+    ready = [digest for digest in digests if digest is not None]
+    began = perf_counter()
+    answers = [index.matches(digest) for digest in ready]
+    match_s = perf_counter() - began
+
+    hits = [(number, row) for number, answer in enumerate(answers[:100]) for row in rows(answer)]
+    began = perf_counter()
+    true = [interests[row].matches(published[number]) for number, row in hits]
+    evaluation_s = perf_counter() - began
+
+    unread = [Event(event.id, 0.0, f"{event.content} ") for event in published]  # the same to XML, new to the memory
+    began = perf_counter()
+    for event in unread:
+        interests[0].matches(event)
+    first_s = perf_counter() - began
+    return OdmrpFigures(
+        subscriptions=subscriptions,
+        digests_per_s=len(ready) / match_s,
+        hits_per_digest=sum(answer.bit_count() for answer in answers) / len(answers),
+        false_positive_share=1 - sum(true) / max(1, len(true)),
+        evaluation_us=1e6 * evaluation_s / max(1, len(hits)),
+        first_evaluation_us=1e6 * first_s / events,
+        digest_us=1e6 * digest_s / events,
+        index_us_per_subscription=1e6 * index_s / subscriptions,
+    )

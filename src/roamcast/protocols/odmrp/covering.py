@@ -1,0 +1,116 @@
+"""The covering graph: summary entries in their order of generality.
+
+An entry is below another that covers it, with only immediate neighbours linked. What no entry covers is a root. A
+digest that does not match an entry matches nothing below it, so a search begins at the roots and ends at the first
+match; and since a root covers all below it, the roots alone decide whether anything matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from roamcast.errors import CallerError
+from roamcast.protocols.odmrp.summaries import Digest, Entry, Family
+
+
+class CoveringGraph:
+    def __init__(self, family: Family) -> None:
+        self._family = family
+        self._count: dict[Entry, int] = {}  # equal entries are one node
+        self._below: dict[Entry, dict[Entry, None]] = {}
+        self._above: dict[Entry, dict[Entry, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._count)
+
+    @property
+    def roots(self) -> list[Entry]:
+        return [entry for entry, above in self._above.items() if not above]
+
+    def below(self, entry: Entry) -> list[Entry]:
+        """What an entry covers immediately."""
+        return list(self._below[entry])
+
+    def matches(self, digest: Digest) -> bool:
+        return any(self._family.matches(root, digest) for root in self.roots)
+
+    def matching(self, digest: Digest) -> Iterator[Entry]:
+        """All entries that match, each once."""
+        waiting = self.roots
+        seen = dict.fromkeys(waiting)
+        while waiting:
+            entry = waiting.pop()
+            if self._family.matches(entry, digest):
+                yield entry
+                fresh = [each for each in self._below[entry] if each not in seen]
+                seen.update(dict.fromkeys(fresh))
+                waiting += fresh
+
+    def add(self, entry: Entry) -> None:
+        if entry in self._count:
+            self._count[entry] += 1
+            return
+        self._count[entry] = 1
+        bottoms = [each for each, below in self._below.items() if not below]
+        above = _last(self.roots, self._below, lambda other: other.covers(entry))
+        below = _last(bottoms, self._above, lambda other: entry.covers(other))
+        for upper in above:
+            for lower in below:
+                self._unlink(upper, lower)  # the new entry stands between them
+        self._below[entry], self._above[entry] = {}, {}
+        for upper in above:
+            self._link(upper, entry)
+        for lower in below:
+            self._link(entry, lower)
+
+    def remove(self, entry: Entry) -> None:
+        if entry not in self._count:
+            raise CallerError(f"remove: {entry} is not in the graph")
+        self._count[entry] -= 1
+        if self._count[entry]:
+            return
+        del self._count[entry]
+        above, below = self._above.pop(entry), self._below.pop(entry)
+        for upper in above:
+            del self._below[upper][entry]
+        for lower in below:
+            del self._above[lower][entry]
+        for upper in above:
+            for lower in below:
+                if not self._reaches(upper, lower):
+                    self._link(upper, lower)
+
+    def _link(self, upper: Entry, lower: Entry) -> None:
+        self._below[upper][lower] = None
+        self._above[lower][upper] = None
+
+    def _unlink(self, upper: Entry, lower: Entry) -> None:
+        self._below[upper].pop(lower, None)
+        self._above[lower].pop(upper, None)
+
+    def _reaches(self, upper: Entry, lower: Entry) -> bool:
+        waiting, seen = [upper], {upper}
+        while waiting:
+            for each in self._below[waiting.pop()]:
+                if each == lower:
+                    return True
+                if each not in seen:
+                    seen.add(each)
+                    waiting.append(each)
+        return False
+
+
+def _last(start: list[Entry], onward: dict[Entry, dict[Entry, None]], fits: Callable[[Entry], bool]) -> list[Entry]:
+    """Going `onward` through entries that fit, those after which none fits: the nearest neighbours of a new entry."""
+    waiting = [entry for entry in start if fits(entry)]
+    seen = dict.fromkeys(waiting)
+    found: list[Entry] = []
+    while waiting:
+        entry = waiting.pop()
+        farther = [each for each in onward[entry] if fits(each)]
+        if not farther:
+            found.append(entry)
+        fresh = [each for each in farther if each not in seen]
+        seen.update(dict.fromkeys(fresh))
+        waiting += fresh
+    return found

@@ -1,0 +1,241 @@
+"""From interests to summary entries and from events to digests, for every language.
+
+| language | type | leaves |
+|---|---|---|
+| content | name of the root element | those of the event type, in the schema's order |
+| topics | `topics` | 0: number of levels (AC); 2i+1 and 2i+2: level i from the front and from the back (EC) |
+| intervals | `intervals` | 0: the number (AC) |
+
+Numbers are put into buckets, each of which is one token: one per value where the domain is small, else equally wide
+ones. Putting a number into its bucket keeps the order, so a range is the buckets from its first to its last number.
+What lies outside the domain falls into the first or the last bucket.
+
+Not everything can be summarised: of a string constraint only whole strings, prefixes and suffixes; nothing of instants;
+nothing of a constraint that asks for mere presence, except of groups. What is left out is left unconstrained, so a
+summary errs only on the wide side. Prefixes and suffixes are cut to `affix_characters` for the same reason.
+
+`entry_of_pairs` makes an entry straight from attributes and values, for devices that can do no XML and no XPath.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from roamcast.errors import ConfigurationError
+from roamcast.events import Event
+from roamcast.interests import Interest, Intervals, Topics, XPaths
+from roamcast.interests.content import Constraint, Leaf, Term, event_types, record_of
+from roamcast.interests.content.documents import Value
+from roamcast.interests.content.values import Number, Numbers, Pattern, ValueSet, Words
+from roamcast.protocols.odmrp.bloom import token
+from roamcast.protocols.odmrp.summaries import LEAF_MAX, Digest, Entry, Family, Texts
+
+DEPTH_MAX = 8  # topics: deeper ones count as this deep
+_ABSENT = "\x00absent"
+_PRESENT = "\x00present"
+
+Wish = str | int | float | tuple[Number, Number] | list[str]
+"""A value to ask for by attribute: a string (with `*` for what may stand there, if the leaf is free text), a number, a
+range of numbers with both its ends, or a choice of strings."""
+
+
+class Encoder(NamedTuple):
+    """How a network summarises; all its nodes must agree."""
+
+    family: Family = Family()
+    buckets: int = 24  # of a numeric leaf
+    affix_characters: int = 8  # of prefixes and suffixes
+    number_pool: float = 10_000  # intervals: numbers are expected in [0, number_pool)
+
+    def entries(self, interest: Interest) -> list[Entry]:
+        """One entry for each term, pattern, or set of ranges."""
+        if isinstance(interest, XPaths):
+            return [self._entry_of_term(term) for term in interest.terms]
+        if isinstance(interest, Topics):
+            return [self._entry_of_pattern(pattern) for pattern in interest.patterns]
+        return [self._entry_of_ranges(interest)] if interest.ranges else []
+
+    def digest(self, event: Event) -> Digest | None:
+        """The digest of an event; none if it is not of any language."""
+        content = event.content
+        if isinstance(content, (int, float)):
+            pool = Numbers(((0, self.number_pool),), False)
+            return Digest(token("EN", "intervals"), arithmetic=((0, self._arithmetic(0, content, pool)),))
+        record = record_of(content)
+        if record is not None:
+            return self.digest_of_values(record.type, record.values)
+        return None if content.lstrip().startswith("<") else self._digest_of_topic(content)
+
+    def advertisement(self, digest: Digest) -> Digest:
+        """The digest that every subscription to the same type of events matches."""
+        return Digest(digest.type)
+
+    # -- Content -------------------------------------------------------------------------------------------------
+
+    def entry_of_pairs(self, type_name: str, wishes: Mapping[str, Wish]) -> Entry:
+        """An entry straight from attributes and what is asked of them."""
+        kind = event_types().get(type_name)
+        if kind is None:
+            raise ConfigurationError(f"event type: {type_name!r} is unknown; allowed: {', '.join(event_types())}")
+        constraints: list[tuple[str, Constraint]] = []
+        for path, wish in wishes.items():
+            if path not in kind.leaves:
+                raise ConfigurationError(f"{type_name}: has no {path!r}; allowed: {', '.join(kind.leaves)}")
+            constraints.append((path, Constraint(_wished(kind.leaves[path], wish), False)))
+        return self._entry_of_term(Term(type_name, tuple(constraints)))
+
+    def digest_of_values(self, type_name: str, values: Mapping[str, Value]) -> Digest:
+        """The digest of a record; `values` are by path."""
+        enumerated: list[tuple[int, int]] = []
+        arithmetic: list[tuple[int, int]] = []
+        texts: list[tuple[int, int, tuple[int, ...], tuple[int, ...]]] = []
+        for number, leaf in enumerate(event_types()[type_name].leaves.values()):
+            value = values.get(leaf.path)
+            if leaf.kind in ("integer", "decimal"):
+                assert isinstance(leaf.domain, Numbers)
+                assert value is None or not isinstance(value, str)
+                arithmetic.append((number, self._arithmetic(number, value, leaf.domain)))
+            elif leaf.kind in ("enumeration", "group"):
+                text = _PRESENT if value is True else _ABSENT if value is None else str(value)
+                enumerated.append((number, token(f"EC{number}", text)))
+            elif leaf.kind == "string":
+                texts.append((number, *self._affixes(number, None if value is None else str(value))))
+        return Digest(token("EN", type_name), tuple(enumerated), tuple(arithmetic), tuple(texts))
+
+    def _entry_of_term(self, term: Term) -> Entry:
+        kind = event_types()[term.type]
+        numbers = {path: number for number, path in enumerate(kind.leaves)}
+        leaves = enumerated = arithmetic = 0
+        texts: list[Texts] = []
+        for path, constraint in term.constraints:
+            number, leaf = numbers[path], kind.leaves[path]
+            if leaf.kind in ("integer", "decimal"):
+                allowed = self._number_tokens(number, leaf, constraint)
+                arithmetic |= self.family.filled(allowed)
+            elif leaf.kind in ("enumeration", "group"):
+                allowed = _word_tokens(number, leaf, constraint)
+                enumerated |= self.family.filled(allowed)
+            else:
+                text = self._text(number, leaf, constraint)
+                texts += [text] if text else []
+                allowed = [0] if text else []
+            leaves |= (1 << number) if allowed else 0
+        return Entry(token("EN", term.type), leaves, enumerated, arithmetic, tuple(texts))
+
+    def _number_tokens(self, number: int, leaf: Leaf, constraint: Constraint) -> list[int]:
+        if not isinstance(constraint.values, Numbers) or not isinstance(leaf.domain, Numbers):
+            return [self._arithmetic(number, None, Numbers((), True))] if _only_absent(constraint) else []
+        allowed = [
+            token(f"AC{number}", str(bucket))
+            for low, high in constraint.values.ranges
+            for bucket in range(self._bucket(low, leaf.domain), self._bucket(high, leaf.domain) + 1)
+        ]
+        return allowed + ([token(f"AC{number}", _ABSENT)] if constraint.absent else [])
+
+    def _arithmetic(self, number: int, value: Number | None, domain: Numbers) -> int:
+        return token(f"AC{number}", _ABSENT if value is None else str(self._bucket(value, domain)))
+
+    def _bucket(self, value: Number, domain: Numbers) -> int:
+        low, high = domain.ranges[0][0], domain.ranges[-1][1]
+        value = min(max(value, low), high)
+        size = high - low + domain.integral
+        if domain.integral and size <= self.buckets:
+            return int(value - low)
+        return min(self.buckets - 1, int((value - low) * self.buckets / size))
+
+    def _text(self, number: int, leaf: Leaf, constraint: Constraint) -> Texts | None:
+        values = constraint.values
+        filled = self.family.filled
+        if leaf.kind != "string" or values is None:
+            return None
+        left = right = exact = 0
+        if isinstance(values, Pattern):
+            if not values.prefix and not values.suffix:
+                return None
+            left = filled([token(f"SL{number}", values.prefix[: self.affix_characters])])
+            right = filled([token(f"SR{number}", values.suffix[-self.affix_characters :])])
+        elif isinstance(values, Words):
+            exact = filled(token(f"SX{number}", value) for value in values.values)
+        if constraint.absent:
+            exact |= filled([token(f"SX{number}", _ABSENT)])
+        return Texts(number, left, right, exact)
+
+    def _affixes(self, number: int, value: str | None) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        if value is None:
+            return token(f"SX{number}", _ABSENT), (), ()
+        lengths = range(min(len(value), self.affix_characters) + 1)
+        return (
+            token(f"SX{number}", value),
+            tuple(token(f"SL{number}", value[:length]) for length in lengths),
+            tuple(token(f"SR{number}", value[len(value) - length :]) for length in lengths),
+        )
+
+    # -- Topics and intervals ------------------------------------------------------------------------------------
+
+    def _entry_of_pattern(self, pattern: str) -> Entry:
+        levels = pattern.split("/")
+        open_ended = "**" in levels
+        front = levels[: levels.index("**")] if open_ended else levels
+        back = levels[: -levels[::-1].index("**") - 1 : -1] if open_ended else levels[::-1]
+        least = min(DEPTH_MAX, sum(level != "**" for level in levels))
+        leaves = 0
+        depths = range(least, DEPTH_MAX + 1) if open_ended else [least]
+        arithmetic = self.family.filled(token("AC0", str(depth)) for depth in depths)
+        leaves |= 1 if len(depths) < DEPTH_MAX else 0
+        enumerated = 0
+        for offset, names in ((1, front), (2, back)):
+            for level, name in enumerate(names[: (LEAF_MAX - offset) // 2 + 1]):
+                if name != "*":
+                    number = 2 * level + offset
+                    leaves |= 1 << number
+                    enumerated |= self.family.mask(token(f"EC{number}", name))
+        return Entry(token("EN", "topics"), leaves, enumerated, arithmetic)
+
+    def _digest_of_topic(self, topic: str) -> Digest:
+        levels = topic.split("/")
+        enumerated = [
+            (2 * level + offset, token(f"EC{2 * level + offset}", name))
+            for offset, names in ((1, levels), (2, levels[::-1]))
+            for level, name in enumerate(names[: (LEAF_MAX - offset) // 2 + 1])
+        ]
+        depth = token("AC0", str(min(DEPTH_MAX, len(levels))))
+        return Digest(token("EN", "topics"), tuple(enumerated), ((0, depth),))
+
+    def _entry_of_ranges(self, interest: Intervals) -> Entry:
+        pool = Numbers(((0, self.number_pool),), False)
+        buckets = [
+            bucket
+            for low, high in interest.ranges
+            for bucket in range(self._bucket(low, pool), self._bucket(math.nextafter(high, -math.inf), pool) + 1)
+        ]
+        arithmetic = self.family.filled(token("AC0", str(bucket)) for bucket in buckets)
+        return Entry(token("EN", "intervals"), 1, 0, arithmetic)
+
+
+def _word_tokens(number: int, leaf: Leaf, constraint: Constraint) -> list[int]:
+    names = list(constraint.values.values) if isinstance(constraint.values, Words) else []
+    if constraint.values is None and leaf.kind == "group":
+        names = [_PRESENT]
+    elif constraint.values is None:
+        return []
+    return [token(f"EC{number}", name) for name in [*names, *([_ABSENT] if constraint.absent else [])]]
+
+
+def _only_absent(constraint: Constraint) -> bool:
+    return constraint.absent and constraint.values is not None and constraint.values.is_empty
+
+
+def _wished(leaf: Leaf, wish: Wish) -> ValueSet:
+    if isinstance(leaf.domain, Numbers) and not isinstance(wish, (str, list)):
+        low, high = wish if isinstance(wish, tuple) else (wish, wish)
+        return Numbers.of([(low, high)], leaf.domain.integral).meet(leaf.domain)
+    names = [wish] if isinstance(wish, str) else wish
+    if isinstance(names, list) and not isinstance(leaf.domain, Numbers) and leaf.kind != "group":
+        if leaf.domain is None and isinstance(wish, str) and "*" in wish:
+            left, _, right = wish.partition("*")
+            return Pattern(prefix=left, suffix=right)
+        chosen = Words.of(names)
+        return chosen if leaf.domain is None else chosen.meet(leaf.domain)
+    raise ConfigurationError(f"{leaf.path} = {wish!r}: must fit a leaf of the kind {leaf.kind!r}")

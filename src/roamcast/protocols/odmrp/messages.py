@@ -1,0 +1,128 @@
+"""What Pub/Sub ODMRP puts on the air.
+
+Between brokers, through the mesh: `JoinRequest` floods outwards from a publishing broker, `JoinTable` comes back hop by
+hop and turns the nodes on its way into the forwarding group, `JoinAck` confirms a table where no passed-on table does,
+`Data` carries an event through the forwarding group. Between clients and brokers: `Seek` looks for a broker; all else
+is unicast.
+"""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols.api import Category, Message
+from roamcast.protocols.odmrp.summaries import Digest, PackedEntry
+from roamcast.protocols.routing import Control, Routed
+
+Address = Annotated[int, Meta(ge=0, lt=2**32)]
+Hops = Annotated[int, Meta(ge=1, le=255)]
+Sequence = Annotated[int, Meta(ge=0, lt=2**63)]
+Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expected to break; None: not foreseeable
+Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
+
+
+class JoinRequest(Message, tag=16):
+    """A broker is about to publish: whoever has subscribers for this, answer."""
+
+    publisher: Address  # the broker
+    sequence: Sequence  # newer requests of a publisher have higher numbers
+    hops: Hops  # frames in a row that brought it to whoever hears this one
+    questions: tuple[Digest, ...]  # of the events to come
+    channels: tuple[tuple[int, tuple[tuple[Address, int], ...]], ...]  # channel, its members, the version of each
+    motion: Motion | None = None  # of whoever sends this frame
+    lifetime_s: Lifetime = None  # of the route so far
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """A subscriber broker in a Join Table."""
+
+    address: Address
+    channel: int  # 0: not yet in any
+    version: int  # of its summary
+    entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
+
+
+class JoinTable(Message, tag=17):
+    """Subscriber brokers answer; whoever is named as next hop joins the forwarding group and passes it on."""
+
+    publisher: Address
+    sequence: Sequence  # of the request that is answered
+    next_hop: Address
+    members: tuple[Member, ...]
+    lifetime_s: Lifetime = None  # of the shortest-lived route among the members'
+
+
+class JoinAck(Message, tag=18):
+    """I have these members of that table. Sent where the table itself is not passed on."""
+
+    publisher: Address
+    sequence: Sequence
+    members: tuple[Address, ...]
+
+
+class Data(Message, tag=19):
+    """An event for the members of some channels."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    publisher: Address  # the broker
+    channels: tuple[int, ...]
+    hops: Hops  # frames in a row that brought it to whoever hears this one, those to the broker included
+    event: Event
+
+
+class Seek(Message, tag=20):
+    """A client looks for a broker within `ttl` hops."""
+
+    client: Address
+    number: Sequence  # newer searches of a client have higher numbers
+    ttl: Hops  # frames in a row that may still carry it, this one included
+    hops: Hops
+
+
+class Offer(Message, tag=21):
+    """A broker answers a client's search."""
+
+    number: Sequence  # of the search
+    hops: Hops  # from the client to the broker, as the search came
+
+
+class Attach(Message, tag=22):
+    """A client's subscriptions, in parts that fit a frame; they replace all earlier ones when the last part is here."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    version: Sequence
+    part: Annotated[int, Meta(ge=0, lt=1024)]
+    parts: Annotated[int, Meta(ge=1, le=1024)]
+    interests: tuple[Interest, ...]
+
+
+class Attached(Message, tag=23):
+    """The broker has the client's subscriptions."""
+
+    version: Sequence
+
+
+class Post(Message, tag=24):
+    """A client publishes."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    event: Event
+
+
+class Notice(Message, tag=25):
+    """The broker brings its client an event."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    hops: Annotated[int, Meta(ge=0, le=1024)]  # of the event so far
+    event: Event
+
+
+Unicasts = Offer | Attach | Attached | Post | Notice
+Messages = Control | JoinRequest | JoinTable | JoinAck | Data | Seek | Routed[Unicasts]

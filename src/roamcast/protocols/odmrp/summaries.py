@@ -1,0 +1,211 @@
+"""Subscription summaries and event digests: what brokers tell each other instead of subscriptions and events.
+
+A *summary* is an array of entries. An entry stands for one or several subscriptions and has the five parts of the
+paper, section 3.3 (no hierarchy, as there):
+
+- EN: the hash of the event type's name.
+- EL: which elements and attributes are constrained, a bit per leaf of the type. Exact, since a leaf that seemed to be
+  constrained but is not would let events be missed.
+- EC, AC: Bloom filters of the allowed values of enumerated and arithmetic leaves. A range of numbers is the set of
+  buckets that it touches (`encoding.py`).
+- SC: for each constrained string leaf three Bloom filters: SC_X of whole strings, SC_L and SC_R of what stands left and
+  right of the `*` in a pattern. A pattern that begins with `*` has the empty string on its left, so every string has
+  that prefix.
+
+A *digest* is an event in the same terms: EN and for each leaf the tokens to look for. A string leaf brings a token for
+each prefix and suffix up to a fixed length.
+
+Matching, leaf by leaf, never on the union of all bits: of each leaf that EL marks and the digest lists, the token must
+be in the filter; of a string leaf either its whole string in SC_X, or a prefix in SC_L and a suffix in SC_R. A leaf
+that the digest does not list passes, so a digest without leaves is an advertisement of the whole event type.
+
+Two entries of a type merge by ORing the filters and keeping the marks that both have. All of this only ever widens: a
+digest never misses a subscription that matches its event. It may hit one that does not, so the last word is always the
+subscription's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from roamcast.errors import PeerError
+from roamcast.protocols.odmrp.bloom import mask
+
+LEAF_MAX = 63
+
+
+class Texts(NamedTuple):
+    """SC of one leaf."""
+
+    leaf: int
+    left: int
+    right: int
+    exact: int
+
+
+class Entry(NamedTuple):
+    """One entry of a summary; the filters are integers."""
+
+    type: int  # EN
+    leaves: int  # EL
+    enumerated: int = 0  # EC
+    arithmetic: int = 0  # AC
+    texts: tuple[Texts, ...] = ()  # SC, by leaf
+
+    def merged(self, other: Entry) -> Entry:
+        leaves = self.leaves & other.leaves
+        theirs = {each.leaf: each for each in other.texts}
+        texts = [
+            Texts(each.leaf, *(ours | their for ours, their in zip(each[1:], theirs[each.leaf][1:], strict=True)))
+            for each in self.texts
+            if leaves >> each.leaf & 1 and each.leaf in theirs
+        ]
+        return Entry(
+            self.type,
+            leaves,
+            self.enumerated | other.enumerated,
+            self.arithmetic | other.arithmetic,
+            tuple(texts),
+        )
+
+    def covers(self, other: Entry) -> bool:
+        """Whether every digest that matches `other` matches this entry: it constrains less and allows more."""
+        return self.type == other.type and self.leaves & ~other.leaves == 0 and self.merged(other) == self
+
+
+class Digest(msgspec.Struct, frozen=True, array_like=True):
+    """An event, for matching; each part lists the leaf's number and what to look for."""
+
+    type: int
+    enumerated: tuple[tuple[int, int], ...] = ()
+    arithmetic: tuple[tuple[int, int], ...] = ()
+    texts: tuple[tuple[int, int, tuple[int, ...], tuple[int, ...]], ...] = ()  # leaf, whole, prefixes, suffixes
+
+    def __post_init__(self) -> None:
+        for part in (self.enumerated, self.arithmetic, self.texts):
+            for each in part:
+                if not 0 <= each[0] <= LEAF_MAX:
+                    raise PeerError(f"digest: leaf {each[0]}: must be between 0 and {LEAF_MAX}")
+
+    def includes(self, other: Digest) -> bool:
+        """Whether whatever matches `other` matches this digest, because it says the same or less."""
+        if self.type != other.type:
+            return False
+        parts = ((self.enumerated, other.enumerated), (self.arithmetic, other.arithmetic), (self.texts, other.texts))
+        return all(set(ours) <= set(theirs) for ours, theirs in parts)
+
+
+class Family(NamedTuple):
+    """The filters of a network: all nodes use the same size and number of positions."""
+
+    bits: int = 256
+    hashes: int = 4
+
+    def mask(self, token: int) -> int:
+        return mask(token, self.bits, self.hashes)
+
+    def filled(self, tokens: Iterable[int]) -> int:
+        bits = 0
+        for token in tokens:
+            bits |= mask(token, self.bits, self.hashes)
+        return bits
+
+    def holds(self, filter_bits: int, token: int) -> bool:
+        wanted = mask(token, self.bits, self.hashes)
+        return filter_bits & wanted == wanted
+
+    def matches(self, entry: Entry, digest: Digest) -> bool:
+        if entry.type != digest.type:
+            return False
+        leaves = entry.leaves
+        for part, bits in ((digest.enumerated, entry.enumerated), (digest.arithmetic, entry.arithmetic)):
+            for leaf, token in part:
+                if leaves >> leaf & 1 and not self.holds(bits, token):
+                    return False
+        if entry.texts:
+            listed = {each[0]: each for each in digest.texts}
+            for text in entry.texts:
+                if text.leaf in listed and not self._matches_text(text, *listed[text.leaf][1:]):
+                    return False
+        return True
+
+    def _matches_text(self, text: Texts, whole: int, prefixes: tuple[int, ...], suffixes: tuple[int, ...]) -> bool:
+        return self.holds(text.exact, whole) or (
+            any(self.holds(text.left, prefix) for prefix in prefixes)
+            and any(self.holds(text.right, suffix) for suffix in suffixes)
+        )
+
+    def matches_any(self, entries: Iterable[Entry], digest: Digest) -> bool:
+        return any(self.matches(entry, digest) for entry in entries)
+
+    # -- On the wire ---------------------------------------------------------------------------------------------
+
+    def packed(self, entry: Entry) -> PackedEntry:
+        size = (self.bits + 7) // 8
+        texts = tuple(
+            (each.leaf, _bytes(each.left, size), _bytes(each.right, size), _bytes(each.exact, size))
+            for each in entry.texts
+        )
+        return PackedEntry(
+            entry.type, entry.leaves, _bytes(entry.enumerated, size), _bytes(entry.arithmetic, size), texts
+        )
+
+    def unpacked(self, packed: PackedEntry) -> Entry:
+        """The entry; `PeerError` if its filters are not of this family."""
+        size = (self.bits + 7) // 8
+        texts = []
+        if not 0 <= packed.leaves < 1 << LEAF_MAX + 1:
+            raise PeerError(f"summary: leaves {packed.leaves}: must be marks of {LEAF_MAX + 1} leaves")
+        for leaf, left, right, exact in packed.texts:
+            if not (0 <= leaf <= LEAF_MAX and packed.leaves >> leaf & 1):
+                raise PeerError(f"summary: a string filter for leaf {leaf}, which is not marked")
+            texts.append(Texts(leaf, _bits(left, size), _bits(right, size), _bits(exact, size)))
+        return Entry(
+            packed.type, packed.leaves, _bits(packed.enumerated, size), _bits(packed.arithmetic, size), tuple(texts)
+        )
+
+
+class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
+    """An entry under way. A filter without a bit is empty bytes."""
+
+    type: int
+    leaves: int
+    enumerated: bytes
+    arithmetic: bytes
+    texts: tuple[tuple[int, bytes, bytes, bytes], ...] = ()
+
+
+def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:
+    """The summary of all: entries with the same type and marks become one; while there are still too many, the two of
+    a type that lose the fewest marks do."""
+    by_marks: dict[tuple[int, int], Entry] = {}
+    for entry in entries:
+        key = entry.type, entry.leaves
+        by_marks[key] = by_marks[key].merged(entry) if key in by_marks else entry
+    kept = sorted(by_marks.values())
+    while len(kept) > entries_max:
+        pairs = [
+            ((one.leaves ^ other.leaves).bit_count(), at, beside)
+            for at, one in enumerate(kept)
+            for beside, other in enumerate(kept[:at])
+            if one.type == other.type
+        ]
+        if not pairs:
+            break  # one for each type is the least there can be
+        _, at, beside = min(pairs)
+        merged = kept.pop(at).merged(kept.pop(beside))
+        kept = sorted(aggregated([*kept, merged], len(kept) + 1))
+    return tuple(kept)
+
+
+def _bytes(bits: int, size: int) -> bytes:
+    return bits.to_bytes(size, "big") if bits else b""
+
+
+def _bits(filter_bytes: bytes, size: int) -> int:
+    if len(filter_bytes) not in (0, size):
+        raise PeerError(f"summary: a filter of {len(filter_bytes)} bytes; must be {size}")
+    return int.from_bytes(filter_bytes, "big")
