@@ -6,7 +6,7 @@
     trace = spark.read.format("roamcast").load("out/quickstart")
     trace.where("kind = 'delivered'").groupBy("run_id").avg("value").show()
 
-The path is a campaign's directory, its `trace`, or the trace directory of `roamcast simulate --trace` or of a live node.
+The path is a campaign's directory, its `trace`, or the trace directory of `roamcast simulate --trace` or a live node.
 Every row is in the one schema (`roamcast.trace.schema`). A condition on `kind` or `run_id` is used while reading: files
 of other kinds are not opened.
 """

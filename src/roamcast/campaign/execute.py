@@ -42,7 +42,7 @@ POLL_S = 0.25
 _WORKER_DIED = ("Python worker exited unexpectedly", "Python worker terminated", "ExecutorLostFailure")
 
 
-class CampaignStopped(RoamcastError):
+class CampaignStoppedError(RoamcastError):
     """Spark failed in a way that is not a run's fault."""
 
 
@@ -78,7 +78,7 @@ class Execution:
         self._failed = 0
 
     def execute(self, runs: pa.Table) -> list[Outcome]:
-        """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`); how they went, in order of commitment."""
+        """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`), and says how they went."""
         # By seed, so that what is done first is a whole, if rough, picture; within a seed in no order, so that long and
         # short runs mix and the measured length is typical.
         mixed = runs.sort_by([("seed", "ascending"), ("run_id", "ascending")])
@@ -135,7 +135,7 @@ class Execution:
         error = job.exception()
         if error is not None:
             if not (isinstance(error, PySparkException) and any(sign in str(error) for sign in _WORKER_DIED)):
-                raise CampaignStopped(f"Spark gave up: {_first_line(error)}") from error
+                raise CampaignStoppedError(f"Spark gave up: {_first_line(error)}") from error
             if len(batch.runs) > 1:
                 half = len(batch.runs) // 2
                 retries.extend([batch.runs.slice(0, half), batch.runs.slice(half)])

@@ -26,16 +26,15 @@ from roamcast.trace.measures import MEASURES
 from roamcast.world.scenario import Run, run_id
 from roamcast.world.scenario_file import run_from_tables
 
-RUN_COLUMNS = pa.schema(
-    {
-        "run_id": pa.string(),
-        "place": pa.int32(),
-        "point": pa.int32(),
-        "protocol": pa.string(),
-        "seed": pa.int64(),
-        "run": pa.string(),
-    }
-)
+_TYPES: dict[str, pa.DataType] = {
+    "run_id": pa.string(),
+    "place": pa.int32(),
+    "point": pa.int32(),
+    "protocol": pa.string(),
+    "seed": pa.int64(),
+    "run": pa.string(),
+}
+RUN_COLUMNS = pa.schema(_TYPES)
 
 
 class Point(msgspec.Struct, frozen=True):

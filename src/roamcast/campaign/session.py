@@ -27,8 +27,8 @@ LOCAL = "local[*]"
 TASK_ATTEMPTS = 4  # embedded sessions do not repeat a failed task unless told
 DRIVER_MEMORY = "2g"
 
-# Most of a campaign's queries run once, over little data: with the fast compiler alone they take a half to a third of the
-# time. Its code cache is small by default, and Spark generates a lot of code.
+# Most of a campaign's queries run once, over little data: with the fast compiler alone they take a half to a third of
+# the time. Its code cache is small by default, and Spark generates a lot of code.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 

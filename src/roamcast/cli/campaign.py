@@ -44,7 +44,7 @@ def run(
     """Simulate whatever of the campaign is not there yet, and write the report."""
     from roamcast.analysis.analyse import Precision, analyse
     from roamcast.campaign.conduct import Conductor
-    from roamcast.campaign.execute import CampaignStopped
+    from roamcast.campaign.execute import CampaignStoppedError
     from roamcast.campaign.session import spark_session
     from roamcast.cli.campaign_progress import showing_progress
     from roamcast.report.campaign_page import write_report
@@ -63,7 +63,7 @@ def run(
     except KeyboardInterrupt:
         _say(f"stopped; every committed run is kept. To go on:\n  {conductor.command}")
         raise typer.Exit(INTERRUPTED) from None
-    except CampaignStopped as error:
+    except CampaignStoppedError as error:
         _say(f"{error}\nevery committed run is kept. To go on:\n  {conductor.command}")
         raise typer.Exit(SOME_FAILED) from None
     failed = [_failure(store, outcome.run_id, outcome.detail) for outcome in ending.failed]

@@ -69,7 +69,8 @@ def _span(name: str, found: pd.DataFrame) -> Cell:
     least, most = found["relative"].min(), found["relative"].max()
     text = percent(least) if percent(least) == percent(most) else f"{percent(least)} … {percent(most)}"
     certain = int(found["significant"].sum())
-    tones = {_tone(name, row.mean, row.significant) for row in found.itertuples()} - {""}
+    certainties = zip(found["mean"].tolist(), found["significant"].tolist(), strict=True)
+    tones = {_tone(name, difference, significant) for difference, significant in certainties} - {""}
     places = "place" if len(found) == 1 else "places"
     return Cell(text, tones.pop() if len(tones) == 1 else "", f"certain at {certain} of {len(found)} {places}")
 
@@ -77,7 +78,7 @@ def _span(name: str, found: pd.DataFrame) -> Cell:
 def point_table(campaign: Campaign, points: pd.DataFrame, plan: pd.DataFrame, measures: list[str]) -> Grid:
     """Every point with the mean and half-width of each measure."""
     swept = list(column_names(campaign).values())
-    values = {(row.point, row.measure): row for row in points.itertuples()}
+    values: dict[Any, Any] = {(row.point, row.measure): row for row in points.itertuples()}
     rows = []
     for row in plan.drop_duplicates("point").sort_values("point").to_dict("records"):
         point = row["point"]
