@@ -43,11 +43,14 @@ AROUND = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
 class CellGrid:
     """The cells of a site, and where keys lie in it."""
 
-    def __init__(self, site: Site, side_m: float | None = None) -> None:
+    def __init__(self, site: Site, side_m: float | None = None, margin_cells: float = 0.0) -> None:
         self.site = site
         self.side_m = site.width_m / ceil(site.width_m / (site.range_m * HEARING_SHARE)) if side_m is None else side_m
         self.columns = max(1, ceil(site.width_m / self.side_m))
         self.rows = max(1, ceil(site.height_m / self.side_m))
+        # Keys keep off the border, but in a small area at least the middle half of it is theirs.
+        self._west_m = min(margin_cells * self.side_m, site.width_m / 4)
+        self._south_m = min(margin_cells * self.side_m, site.height_m / 4)
 
     def cell(self, point: Point) -> Cell:
         """The cell of a point; the far borders of the area belong to its last cells."""
@@ -64,7 +67,9 @@ class CellGrid:
         digest = blake2b(key.encode(), digest_size=16).digest()
         across = int.from_bytes(digest[:8], "big") / 2**64
         up = int.from_bytes(digest[8:], "big") / 2**64
-        return across * self.site.width_m, up * self.site.height_m
+        width_m = self.site.width_m - 2 * self._west_m
+        height_m = self.site.height_m - 2 * self._south_m
+        return self._west_m + across * width_m, self._south_m + up * height_m
 
 
 def touching(a: Cell, b: Cell) -> bool:

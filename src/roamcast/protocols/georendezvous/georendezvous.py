@@ -14,7 +14,7 @@ along ways that are hardly longer than the direct one.
 - A subscriber subscribes at the m nearest points, compares the ways by the first event of each publisher, keeps the
   shortest and prunes the others (`subscriber.py`).
 - Languages other than plain topics are mapped onto topics (`buckets.py`).
-- Everything is soft state: repeated each `refresh_period_s`, forgotten when it is not.
+- Everything is soft state: repeated each `refresh_period_s` or `advertisement_period_s`, forgotten when it is not.
 
 How the layers lie on each other: `cells.py` and `steering.py` are pure geometry; `routing.py` moves packets;
 `hashtable.py` keeps keys alive while nodes come, go and die; the three roles above it never see a cell.
@@ -26,9 +26,11 @@ Where this goes beyond the paper, which stops at static networks:
   of a cell that carries a packet is a random one (`steering.py`); one face is toured, none is changed.
 - A cell that keeps a key already knows that it is the home and does not tour again (the paper's footnote 1 allows early
   detection without saying how).
+- Keys keep a margin from the border of the area by default: a tour around an empty cell there is one around the whole
+  network. The figures use the whole area, as the paper does.
 - `graph = "nodes"` steers by nodes instead of cells where the network is too thin for cells (`cells.py`).
 
-Timer: `geo.refresh` repeats advertisements and subscriptions; the other timers are the parts' own.
+Timer: `geo.refresh` repeats subscriptions; the other timers are the parts' own.
 """
 
 from typing import ClassVar
@@ -60,7 +62,9 @@ REFRESH: Timer = ("geo.refresh", 0)
 
 class GeoRendezvous(Protocol, TableOwner):
     name: ClassVar[str] = "georendezvous"
-    summary: ClassVar[str] = "events meet interests at several hashed places, kept by the cells that lie there"
+    summary: ClassVar[str] = (
+        "events meet interests at hashed places, kept by the cells there; for 20 neighbours and more, else graph=nodes"
+    )
     Parameters: ClassVar[type[api.Parameters]] = GeoRendezvousParameters
     messages = Messages
 
@@ -102,7 +106,6 @@ class GeoRendezvous(Protocol, TableOwner):
 
     def on_timer(self, timer: Timer) -> None:
         if timer == REFRESH:
-            self.publisher.refresh()
             self.subscriber.refresh()
             self._refresh_later()
         elif not self.subscriber.on_timer(timer):
@@ -138,4 +141,5 @@ class GeoRendezvous(Protocol, TableOwner):
         self.found[request] = entries
 
     def on_beat(self) -> None:
+        self.publisher.on_beat()
         self.subscriber.on_beat()

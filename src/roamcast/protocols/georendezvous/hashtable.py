@@ -15,9 +15,9 @@ Nodes die and move; the key must outlive them:
    another cell. A node that is told to go does the same before it goes.
 4. *Dying*: when the last member of a cell falls silent, its neighbours route the backups to the new home; each waits a
    random time first, and most of them hear the new home's broadcast before it is their turn.
-5. *Populating*: when somebody appears in a cell that is closer to a key's point than the present home, the custodian
-   hands the key over. A closer cell out of earshot is found by the custodian's periodic handover: it tours the empty
-   cell again, and comes back if nothing has changed. If another cell took the key, it tells the former home (`Moved`).
+5. *Populating*: when somebody is heard in a cell that is closer to a key's point than the present home, the custodian
+   hands the key over. A closer cell out of earshot is found by a handover each `verification_period_s`: it tours the
+   empty cell again, and comes back if nothing has changed. A new home out of earshot tells the former one (`Moved`).
 6. *Repeating*: broadcasts get lost, so the custodian repeats what was not broadcast for `custody_period_s`.
 
 A node forgets keys of cells that it no longer touches. So a key survives as long as somebody is in its cell or next to
@@ -53,7 +53,9 @@ from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
 VALUE_BYTES_MAX = 1024
 FRAME_BYTES = 1200  # of entries in one frame: one larger would not fit a datagram
 ENTRY_OVERHEAD_BYTES = 32
-RESCUE_WITHIN_S = 0.5
+RESCUE_AFTER_S = 0.2  # the last one to leave may have handed its keys over already
+RESCUE_WITHIN_S = 2.0
+HANDOVER_GAP_S = 5.0  # a neighbour that looks closer but cannot be reached does not make us try all the time
 
 CUSTODY: Timer = ("table.custody", 0)
 RESCUE: Timer = ("table.rescue", 0)
@@ -92,6 +94,7 @@ class CellHashTable(RouterOwner):
         self.store = Store()
         self._owner = owner
         self._period_s = parameters.custody_period_s
+        self._verification_period_s = parameters.verification_period_s
         self._version = 0
         self._requests = 0
 
@@ -161,10 +164,11 @@ class CellHashTable(RouterOwner):
             self._keep(payload.key, payload.entries)
         elif isinstance(payload, Handover):
             self._keep(payload.key, payload.entries)
-            if not touching(payload.origin, self.router.cell):  # who touches us has heard our broadcast
-                home = Moved(payload.key, payload.origin, self.router.cell)
-                centre = self.router.grid.centre(payload.origin)
-                self.router.send_to_place(self.router.graph.vertex(centre), home)
+            origin = payload.origin
+            if origin is not None and not touching(origin, self.router.cell):  # who touches us has heard our broadcast
+                centre = self.router.grid.centre(origin)
+                moved = Moved(payload.key, origin, self.router.cell)
+                self.router.send_to_place(self.router.graph.vertex(centre), moved)
         elif isinstance(payload, Moved):
             self._on_moved(payload)
             self.host.broadcast(MovedNearby(payload))
@@ -197,17 +201,15 @@ class CellHashTable(RouterOwner):
         here = self.router.cell
         if before is not None and before != here and touching(before, here):
             self._look_for_orphans(before)
-        if after is None or not touching(after, here):
-            return
         if after == here:
             if self._is_custodian(newcomer=address):
                 for shelf in self._ours():
                     self._tell(shelf, shelf.entries(self.host.now()), newcomer=address)
-        elif self._is_custodian():
+        elif after is not None:
             vertex = self.router.neighbourhood.nodes[address].vertex
             for shelf in self._ours():
-                if closer(vertex, self.router.here, self.router.target(shelf.key)):
-                    self._hand_over(shelf)
+                if closer(vertex, self.router.here, self.router.target(shelf.key)) and self._is_custodian():
+                    self._hand_over(shelf, not_within_s=HANDOVER_GAP_S)
 
     def on_beat(self) -> None:
         self._owner.on_beat()
@@ -273,7 +275,7 @@ class CellHashTable(RouterOwner):
         if in_charge:
             for shelf in self._ours():
                 if self.router.target(shelf.key) != self.router.here:
-                    self._hand_over(shelf)
+                    self._hand_over(shelf, not_within_s=self._verification_period_s)
                 if shelf.repeated_s < now_s - self._period_s:
                     self._tell(shelf, shelf.entries(now_s))
         self.host.set_timer(self._period_s * (0.75 + 0.5 * self.host.random.random()), CUSTODY)
@@ -292,12 +294,18 @@ class CellHashTable(RouterOwner):
 
     def _look_for_orphans(self, cell: Cell) -> None:
         if not self.router.neighbourhood.members(cell) and any(shelf.home == cell for shelf in self.store):
-            self.host.set_timer(self.host.random.random() * RESCUE_WITHIN_S, RESCUE)
+            self.host.set_timer(self.host.random.uniform(RESCUE_AFTER_S, RESCUE_WITHIN_S), RESCUE)
 
     def _handover(self, shelf: Shelf) -> Handover:
-        return Handover(shelf.key, shelf.entries(self.host.now()), self.router.cell)
+        origin = shelf.home if shelf.home == self.router.cell else None
+        return Handover(shelf.key, shelf.entries(self.host.now()), origin)
 
-    def _hand_over(self, shelf: Shelf) -> None:
+    def _hand_over(self, shelf: Shelf, not_within_s: float = 0.0) -> None:
+        """Sends the shelf to the home of its key, unless this node did so a moment ago."""
+        now_s = self.host.now()
+        if now_s - shelf.handed_s < not_within_s:
+            return
+        shelf.handed_s = now_s
         self.router.send_to_place(self.router.target(shelf.key), self._handover(shelf))
 
 

@@ -63,11 +63,11 @@ class Prune(Put, frozen=True, tag=3):
 
 
 class Handover(Payload, frozen=True, tag=4):
-    """To the home of `key`: all that the members of `origin` keep under it, in case the home is no longer theirs."""
+    """To the home of `key`: all that a node keeps under it."""
 
     key: Key
     entries: tuple[Entry, ...]
-    origin: Cell
+    origin: Cell | None  # the cell that takes itself for the home and wants to know; None: nobody does any more
 
 
 class Moved(Payload, frozen=True, tag=5):

@@ -8,9 +8,11 @@ advertisement, and a point that knows better corrects it: so a lost message heal
 Advertisements are never pruned: they stay for the life of the publisher.
 """
 
+from math import dist
+
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.protocols.api import Host
+from roamcast.protocols.api import Host, Point
 from roamcast.protocols.georendezvous.buckets import Buckets
 from roamcast.protocols.georendezvous.clients import Publishing, encoded, key_of
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
@@ -28,7 +30,10 @@ class Publisher:
         self._table = table
         self._buckets = buckets
         self._points = parameters.rendezvous_points
-        self._lifetime_s = parameters.refresh_period_s * (parameters.refresh_losses_max + 1.5)
+        self._period_s = parameters.advertisement_period_s
+        self._lifetime_s = parameters.advertisement_period_s * (parameters.refresh_losses_max + 1.5)
+        self._told_at: Point = table.router.point  # where this node was when it last refreshed
+        self._told_s = 0.0
         self._wanted: dict[str, bool | None] = {}  # by key of the point
         self._answer_due_s: dict[str, float] = {}  # of points of unknown belief
 
@@ -46,9 +51,14 @@ class Publisher:
                     target = self._table.router.target(key)
                     self._table.router.send_to_place(target, Notification(key, event, at))
 
-    def refresh(self) -> None:
-        for key in self._wanted:
-            self._advertise(key)
+    def on_beat(self) -> None:
+        """Refreshes when it is time, or when answers would no longer find this node."""
+        router = self._table.router
+        is_due = self.host.now() - self._told_s >= self._period_s
+        if self._wanted and (is_due or dist(router.point, self._told_at) >= router.grid.site.range_m):
+            self._told_at, self._told_s = router.point, self.host.now()
+            for key in self._wanted:
+                self._advertise(key)
 
     def on_attract(self, message: Attract) -> None:
         self._answer(message.key, True)
@@ -65,6 +75,8 @@ class Publisher:
             if key not in self._wanted:
                 x_m, y_m = self._table.router.grid.point(key)
                 self.host.structure("rendezvous", value=float(point), detail=f"{bucket} {x_m:.1f} {y_m:.1f}")
+                if not self._wanted:
+                    self._told_at, self._told_s = self._table.router.point, self.host.now()
                 self._wanted[key] = None
                 self._answer_due_s[key] = self.host.now() + ANSWER_WITHIN_S
                 self._advertise(key)

@@ -28,7 +28,7 @@ from roamcast.protocols.georendezvous.cells import Cell, CellGraph, CellGrid, Gr
 from roamcast.protocols.georendezvous.messages import AnyPayload, Beacon, Packet
 from roamcast.protocols.georendezvous.neighbourhood import Neighbourhood
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
-from roamcast.protocols.georendezvous.steering import Tour, begin_tour, closeness, closer, continue_tour, greedy
+from roamcast.protocols.georendezvous.steering import Step, Tour, begin_tour, closeness, closer, continue_tour, greedy
 
 FIRST_BEACON_WITHIN_S = 0.1  # of a new node, at random
 ANSWER_WITHIN_S = 0.4  # a beacon that somebody asked for, at random
@@ -75,9 +75,9 @@ class CellRouter:
         site = host.site
         if site is None:
             raise ConfigurationError("georendezvous: the site is not set; every node must know the area and the range")
-        self.grid = CellGrid(site, parameters.cell_side_m or None)
+        self.grid = CellGrid(site, parameters.cell_side_m or None, parameters.margin_cells)
         self.graph: Graph = CellGraph(self.grid) if parameters.graph == "cells" else NodeGraph(self.grid)
-        self._hops_max = parameters.hops_max or 8 * (self.grid.columns + self.grid.rows) + 64
+        self._hops_max = parameters.hops_max or 4 * (self.grid.columns + self.grid.rows) + 64
         self._silence_max_s = parameters.beacon_period_s * (1 + BEACON_JITTER) * (parameters.beacon_losses_max + 0.5)
         self.neighbourhood = Neighbourhood(self.graph)
         self.point: Point = self._position()
@@ -241,23 +241,21 @@ class CellRouter:
         if here == target:
             self._arrive(packet)
         elif tour is None or closer(here, tour.start, target):
-            step = greedy(here, self.graph.neighbours(here, heard), target)
-            if step is not None:
-                self._hop_to(step, packet)
+            nearer = greedy(here, self.graph.neighbours(here, heard), target)
+            if nearer is not None:
+                self._hop_to(nearer, packet)
             elif self._is_known_home(packet):
                 self._arrive(packet)
             else:
-                tour = begin_tour(here, self.graph.planar(here, heard), target)
-                if tour is None:
-                    self._arrive(packet)
-                else:
-                    self._hop_to(tour.first, packet, tour)
+                self._go_around(packet, begin_tour(here, self.graph.planar(here, heard), target))
         else:
-            step = continue_tour(here, self.graph.planar(here, heard), tour)
-            if step is None:
-                self._arrive(packet)
-            else:
-                self._hop_to(step, packet, Tour(tour.start, tour.first, here))
+            self._go_around(packet, continue_tour(here, self.graph.planar(here, heard), target, tour))
+
+    def _go_around(self, packet: Packet, step: Step | None) -> None:
+        if step is None:
+            self._arrive(packet)
+        else:
+            self._hop_to(step.vertex, packet, step.tour)
 
     def _is_known_home(self, packet: Packet) -> bool:
         if self.graph.surely_nearest(self.here, packet.target):

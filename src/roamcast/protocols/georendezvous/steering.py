@@ -12,9 +12,13 @@ geometry below may assume that no two distances are equal.
   on the wall: first along the edge that comes next counter-clockwise after the line to the target, then always along
   the edge that comes next counter-clockwise after the one the packet came by. A vertex closer to the target than the
   one where the tour began ends the tour; greedy goes on.
-- *Home*: about to leave the tour's first vertex by the tour's first edge again, the packet has seen the whole face and
-  nothing closer, so the tour's first vertex is the home. (The paper says "the same node twice"; a tour may pass a
-  vertex several times, so it must be the same edge in the same direction.)
+- *Home*: back where the tour began and about to turn past the line to the target again, the packet has seen the whole
+  face and nothing closer, so this vertex is the home. (The paper says "the same node twice"; but a tour may pass a
+  vertex several times, so it must be about to take the same edge in the same direction.)
+- *Lost*: where nodes move, the vertex where the tour began may be gone, and the tour would go on for ever. So the packet
+  remembers an edge it took, a later one each time that its steps have doubled. When it takes that edge again it has
+  gone in a circle without meeting its start, and begins a new tour on the spot. (In a graph that does not change the
+  start always comes first.)
 
 Why a single face is enough, where GPSR changes faces: let u be the local minimum and D the target. Suppose the line uD
 leaves the face through an edge ab, with a and b both farther from D than u. Then u and D lie on different sides of ab,
@@ -27,8 +31,10 @@ finds it unless it is u. Every change back to greedy comes strictly closer, so t
 
 from collections.abc import Iterable
 from math import atan2, pi
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from roamcast.protocols.georendezvous.cells import Vertex
 
@@ -41,8 +47,19 @@ class Tour(msgspec.Struct, frozen=True, array_like=True):
     """Where a packet is on its way around a face."""
 
     start: Vertex  # the local minimum where it began
-    first: Vertex  # the first step from there
     previous: Vertex  # the last step came from here
+    marked: tuple[Vertex, Vertex]  # an edge of the tour; to take it again is to go in circles
+    steps: Annotated[int, Meta(ge=1, lt=2**16)]
+
+    def onward(self, here: Vertex, step: Vertex) -> "Tour":
+        """As the packet goes from `here` to `step`."""
+        doubled = self.steps & (self.steps - 1) == 0
+        return Tour(self.start, here, (here, step) if doubled else self.marked, self.steps + 1)
+
+
+class Step(NamedTuple):
+    vertex: Vertex
+    tour: Tour
 
 
 def closeness(vertex: Vertex, target: Vertex) -> Closeness:
@@ -66,30 +83,36 @@ def greedy(here: Vertex, neighbours: Iterable[Vertex], target: Vertex) -> Vertex
     return best
 
 
-def begin_tour(here: Vertex, planar: list[Vertex], target: Vertex) -> Tour | None:
-    """The tour from a local minimum, or `None` if there is nowhere to go. Its first step is `first`."""
+def begin_tour(here: Vertex, planar: list[Vertex], target: Vertex) -> Step | None:
+    """The first step of the tour from a local minimum, or `None` if there is nowhere to go."""
     if not planar:
         return None
-    return Tour(here, _next_after(_direction(here, target), here, planar), here)
+    first = _next_after(_direction(here, target), here, planar)
+    return Step(first, Tour(here, here, (here, first), 1))
 
 
-def continue_tour(here: Vertex, planar: list[Vertex], tour: Tour) -> Vertex | None:
-    """The tour's next step, or `None` if it is complete."""
+def continue_tour(here: Vertex, planar: list[Vertex], target: Vertex, tour: Tour) -> Step | None:
+    """The tour's next step, or `None` if it is complete, which makes this vertex the home."""
     if not planar:
         return None
-    step = _next_after(_direction(here, tour.previous), here, planar)
-    return None if here == tour.start and step == tour.first else step
+    back = _direction(here, tour.previous)
+    step = _next_after(back, here, planar)
+    if here == tour.start and _turn(back, _direction(here, target)) < _turn(back, _direction(here, step)):
+        return None
+    if (here, step) == tour.marked:
+        return begin_tour(here, planar, target)
+    return Step(step, tour.onward(here, step))
 
 
 def _direction(here: Vertex, there: Vertex) -> float:
     return atan2(there[1] - here[1], there[0] - here[0])
 
 
+def _turn(since: float, direction: float) -> float:
+    """How far counter-clockwise `direction` comes after `since`; the same direction comes last, after a full turn."""
+    angle = (direction - since) % (2 * pi)
+    return angle if angle > _SAME_DIRECTION else 2 * pi
+
+
 def _next_after(direction: float, here: Vertex, planar: list[Vertex]) -> Vertex:
-    """The first edge counter-clockwise after `direction`; the edge in that very direction comes last."""
-
-    def turn(vertex: Vertex) -> float:
-        angle = (_direction(here, vertex) - direction) % (2 * pi)
-        return angle if angle > _SAME_DIRECTION else 2 * pi
-
-    return min(planar, key=turn)
+    return min(planar, key=lambda vertex: _turn(direction, _direction(here, vertex)))

@@ -28,13 +28,14 @@ class Kept:
 class Shelf:
     """Everything under one key."""
 
-    __slots__ = ("home", "kept", "key", "repeated_s")
+    __slots__ = ("handed_s", "home", "kept", "key", "repeated_s")
 
     def __init__(self, key: str, home: Cell) -> None:
         self.key = key
         self.home = home  # the cell that last claimed the key
         self.kept: dict[EntryId, Kept] = {}
         self.repeated_s = float("-inf")  # when its home last told everybody
+        self.handed_s = float("-inf")  # when this node last sent it to the home of its key
 
     def merge(self, entry: Entry, now_s: float) -> bool:
         """Keeps the entry if it is newer than what is here; true if it was."""
