@@ -4,7 +4,7 @@
 |---|---|---|---|---|---|---|---|---|---|---|
 | `subscribed`, `unsubscribed` | subscriber | | | | | | | | language | the interest's text |
 | `advertised` | publisher | | | | | | | | language | the interest's text |
-| `published` | publisher | | event | its cause | the number, if it is one | | payload | | language | the topic or the document, if it is one |
+| `published` | publisher | | event | its cause | the number, if it is one | | payload | chains to go on | language | the topic or the document, if it is one |
 | `delivered` | subscriber | publisher | event | its cause | latency, s | frames in a row | payload | | | |
 | `frame` | sender if raw | receiver if raw and unicast | carried if raw | | airtime, s | | on the air | frames | category | message label |
 | `load` | sender | | | | airtime, s | | on the air | frames | category | message label |
@@ -25,6 +25,8 @@
 - `lost` counts, at the end, receptions that failed at the radio, by reason.
 - `shortest_hops` stands on `published` rows of simulated runs only: for each node in order of address, the length of
   the shortest path from the publisher at that instant, -1 where there is none. Reachability and stretch come from it.
+- `count` stands on `published` rows of causal events in simulated runs: how many causal chains should go on from the
+  event, 0 if it is the end of one (`roamcast.trace.chains`).
 - `end` is the last row of a run; its `t` is the run's duration.
 - `run` is a campaign's note of how a run went. It is no part of the run's trace: no simulator or node writes it.
 """

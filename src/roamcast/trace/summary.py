@@ -27,6 +27,9 @@ Cost
     `frames_per_delivery`, `bytes_per_delivery`, `airtime_per_delivery_ms`: total / delivered.
     `load_fairness`: Jain's index (sum x)^2 / (n sum x^2), where x is a node's sum of `value` over its `load` rows and n
     is the number of nodes; nodes without rows have 0. 1 is an even load, 1/n means that one node carries all.
+Causality
+    `chains`, `chain_completion_ratio`, `chain_time_ms_mean`, `causal_graphs`, `causal_graph_completion_ratio`,
+    `causal_graph_time_ms_mean`: as defined in `roamcast.trace.chains`.
 Losses
     `frames_lost`: sums of `count` over `lost` rows by `detail`. `dropped`: numbers of `dropped` rows by `detail`.
 The run
@@ -40,6 +43,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roamcast.errors import CallerError
+from roamcast.trace.chains import causal_measures
 from roamcast.trace.pairs import ExpectedPairs, Floats, Integers, expected_pairs, subscriptions
 
 CONTROL = "maintenance"
@@ -64,6 +68,7 @@ def summarise(table: pa.Table) -> dict[str, Any]:
         "bytes_per_delivery": _ratio(cost["bytes_total"], delivered),
         "airtime_per_delivery_ms": _ratio(1000 * cost["airtime_s_total"], delivered),
         "load_fairness": _fairness(_rows(table, "load"), nodes or 0),
+        **causal_measures(_rows(table, "published")),
         "frames_lost": _sums(_rows(table, "lost"), "detail", "count"),
         "dropped": _counts(_rows(table, "dropped")),
     }

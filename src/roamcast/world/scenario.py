@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from roamcast.causal import parse_specification
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
 
@@ -76,6 +77,22 @@ class Radio(Settings, frozen=True):
         require(self.queue_frames is None or self.queue_frames > 0, "queue_frames", self.queue_frames, "at least 1")
 
 
+class Causal(Settings, frozen=True):
+    """Events that are published because others were received, beside all other events (`world/causal_workload.py`)."""
+
+    dependencies: str = ""  # such as "a => b; b => c" (`causal/specification.py`); empty: there are none
+    node_share: float = 0.1  # of the nodes take part
+    graphs: int | None = None  # disjoint copies of the dependencies; None: as many as the causal nodes fill
+    rate_per_s: float = 0.1  # publications per initiator
+    reaction_delay_s: float = 0.005  # mean from receipt to publication; uniform between 0 and twice this
+
+    def __post_init__(self) -> None:
+        require(0 <= self.node_share <= 1, "node_share", self.node_share, "between 0 and 1")
+        require(self.graphs is None or self.graphs >= 1, "graphs", self.graphs, "at least 1")
+        require(self.rate_per_s >= 0, "rate_per_s", self.rate_per_s, "at least 0")
+        require(self.reaction_delay_s >= 0, "reaction_delay_s", self.reaction_delay_s, "at least 0")
+
+
 class Workload(Settings, frozen=True):
     """What applications publish and ask for."""
 
@@ -97,6 +114,7 @@ class Workload(Settings, frozen=True):
     payload_bytes: int = 64
     start_s: float = 5.0  # first publications; gives structures time to form
     tail_s: float = 5.0  # no publications in the last seconds, so that every event has time to arrive
+    causal: Causal = Causal()
 
     def __post_init__(self) -> None:
         for field in ("publisher_share", "subscriber_share", "selectivity", "burst_share"):
@@ -116,6 +134,9 @@ class Workload(Settings, frozen=True):
         require(0 <= self.payload_bytes <= 1400, "payload_bytes", self.payload_bytes, "between 0 and 1400")
         require(self.start_s >= 0, "start_s", self.start_s, "at least 0")
         require(self.tail_s >= 0, "tail_s", self.tail_s, "at least 0")
+        if self.causal.dependencies:
+            require(self.language != "content", "language", self.language, "intervals or topics with causal events")
+            parse_specification(self.causal.dependencies, language=self.language, copies=self.causal.graphs or 1)
 
 
 class Partition(Settings, frozen=True):
@@ -170,6 +191,9 @@ class Scenario(Settings, frozen=True):
         for field in ("publishers", "subscribers"):
             count = getattr(self.workload, field)
             require(count is None or count <= self.nodes, f"workload.{field}", count, f"at most nodes ({self.nodes})")
+        causal = self.workload.causal
+        enough = not causal.dependencies or causal.node_share * self.nodes >= 1.5
+        require(enough, "workload.causal.node_share", causal.node_share, f"two of {self.nodes} nodes or more")
         given = len(self.mobility.positions_m)
         require(given in (0, self.nodes), "nodes", self.nodes, f"{given}, as many as there are positions")
         paths = self.mobility.paths

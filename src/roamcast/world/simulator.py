@@ -22,6 +22,7 @@ from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Kind, Record
+from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.faults import Fault, fault_plan
 from roamcast.world.host import SimulatedHost
@@ -48,7 +49,7 @@ class Result(NamedTuple):
 
 
 def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> Result:
-    """Runs it to the end. `actions` replaces the workload of the scenario."""
+    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react."""
     began = perf_counter()
     simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
     # The simulation makes no cycles worth collecting, and the collector would walk the whole network again and again.
@@ -76,7 +77,9 @@ class Simulation(Oracle):
         self.movements: Movements | None = movements(scenario, run.seed)
         self.topology = Topology(scenario.nodes)
         self.medium = self._medium(raw_frames)
-        self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m)
+        self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
+        dependencies = None if self._causal is None else self._causal.specification
+        self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m, dependencies=dependencies)
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
         self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
@@ -97,7 +100,10 @@ class Simulation(Oracle):
             self.scheduler.at(float(second), self._write_frames, second - 1)
         for fault in faults:
             self.scheduler.at(fault.t_s, self._strike, fault)
-        for action in agenda(scenario, run.seed) if actions is None else actions:
+        if actions is None:
+            initiated = [] if self._causal is None else self._causal.actions(run.seed)
+            actions = agenda(scenario, run.seed) + initiated
+        for action in actions:
             self.scheduler.at(action.t_s, self._act, action)
 
     def run_until(self, t: float) -> None:
@@ -348,7 +354,7 @@ class Simulation(Oracle):
         self._published[node] += 1
         size = action.payload_bytes
         payload = self._payloads.setdefault(size, bytes(size))
-        event = Event(event_id(node, self._published[node]), now, action.content, payload)
+        event = Event(event_id(node, self._published[node]), now, action.content, payload, action.cause)
         text = isinstance(action.content, str)
         self.recorder.add(
             Record(
@@ -359,6 +365,7 @@ class Simulation(Oracle):
                 cause_id=event.cause or None,
                 value=None if text else float(action.content),
                 bytes=size,
+                count=None if self._causal is None else self._causal.chains(node, action.content),
                 category=self.run.scenario.workload.language,
                 detail=str(action.content) if text else None,
                 shortest_hops=self.topology.distances(node),
@@ -367,7 +374,10 @@ class Simulation(Oracle):
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:
-        """An application got an event."""
+        """An application got an event. If it is to react, it publishes later: we are inside the protocol's own call."""
+        if self._causal is not None:
+            for reaction in self._causal.reactions(node, event):
+                self.scheduler.at(self.scheduler.now + reaction.delay_s, self._act, reaction.publish)
 
 
 def carried_event(message: Message | None) -> int | None:

@@ -12,13 +12,15 @@ what. Nodes are taken from one shuffled order: with more publishers, those of th
 - Publications fall into `[start_s, duration_s - tail_s)`. Each publisher counts along an even scale from a random
   phase (or, for `poisson`, with exponential steps), and the pattern bends that scale: `ramp` so that the rate grows
   evenly from 0 to twice the mean, `burst` so that all publishers are active together at the start of each period.
+
+Causal events come on top: see `roamcast.world.causal_workload`.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from roamcast.events import Content
+from roamcast.events import NO_EVENT, Content
 from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.seeds import Random, derive
 from roamcast.world.golf import TYPE as GOLF
@@ -52,6 +54,7 @@ class Publish(NamedTuple):
     node: int
     content: Content
     payload_bytes: int
+    cause: int = NO_EVENT  # the event whose receipt makes the node publish
 
 
 Action = Advertise | Subscribe | Unsubscribe | Publish
@@ -85,7 +88,7 @@ def _subscriptions(node: int, scenario: Scenario, random: Random) -> Iterator[Ac
     due: list[float] = []
     for _ in range(workload.subscriptions_per_node):
         interest = _unequal(open_interests, workload, random)
-        t_s = _soon(scenario, random)
+        t_s = soon(scenario, random)
         if interest is not None:
             open_interests.append(interest)
             due.append(t_s + period_s)
@@ -113,22 +116,29 @@ def _unequal(others: list[Interest], workload: Workload, random: Random) -> Inte
 def _publications(node: int, scenario: Scenario, random: Random) -> Iterator[Action]:
     workload = scenario.workload
     if workload.language == "intervals":
-        yield Advertise(_soon(scenario, random), node, Intervals.of((0, workload.pool)))
+        yield Advertise(soon(scenario, random), node, Intervals.of((0, workload.pool)))
     elif workload.language == "content":
-        yield Advertise(_soon(scenario, random), node, XPaths.parse(f"/{GOLF}"))
+        yield Advertise(soon(scenario, random), node, XPaths.parse(f"/{GOLF}"))
     else:
-        yield Advertise(_soon(scenario, random), node, Topics.of("**"))
+        yield Advertise(soon(scenario, random), node, Topics.of("**"))
+    for t_s in publication_times(scenario, workload.rate_per_s, random):
+        yield Publish(t_s, node, _content(workload, random), workload.payload_bytes)
+
+
+def publication_times(scenario: Scenario, rate_per_s: float, random: Random) -> Iterator[float]:
+    """When a publisher of this mean rate publishes, by the workload's pattern."""
+    workload = scenario.workload
     window_s = scenario.duration_s - workload.tail_s - workload.start_s
-    if workload.rate_per_s == 0 or window_s <= 0:
+    if rate_per_s == 0 or window_s <= 0:
         return
     for count in _counts(workload, random):
-        elapsed_s = _elapsed_s(count, workload, window_s)
+        elapsed_s = _elapsed_s(count / rate_per_s, workload, window_s)
         if elapsed_s >= window_s:
             return
-        yield Publish(workload.start_s + elapsed_s, node, _content(workload, random), workload.payload_bytes)
+        yield workload.start_s + elapsed_s
 
 
-def _soon(scenario: Scenario, random: Random) -> float:
+def soon(scenario: Scenario, random: Random) -> float:
     return random.random() * min(START_WITHIN_S, scenario.duration_s)
 
 
@@ -141,15 +151,15 @@ def _counts(workload: Workload, random: Random) -> Iterator[float]:
         count += random.expovariate(1.0) if poisson else 1.0
 
 
-def _elapsed_s(count: float, workload: Workload, window_s: float) -> float:
-    """How long after the start `count` publications are expected."""
+def _elapsed_s(even_s: float, workload: Workload, window_s: float) -> float:
+    """How long after the start as many publications are expected as in `even_s` at an even rate."""
     if workload.pattern == "ramp":
-        return math.sqrt(count / workload.rate_per_s * window_s)
+        return math.sqrt(even_s * window_s)
     if workload.pattern == "burst":
         active_s = workload.burst_period_s * workload.burst_share
-        periods, rest_s = divmod(count / workload.rate_per_s * workload.burst_share, active_s)
+        periods, rest_s = divmod(even_s * workload.burst_share, active_s)
         return periods * workload.burst_period_s + rest_s
-    return count / workload.rate_per_s
+    return even_s
 
 
 def _content(workload: Workload, random: Random) -> Content:
