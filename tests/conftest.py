@@ -1,9 +1,13 @@
-"""One Spark session for all tests, started by the first one that asks for it."""
+"""What tests share: one Spark session, started by the first that asks for it, and traces written by hand."""
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+
+from roamcast.trace.recorder import Recorder
+from roamcast.trace.schema import Record
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +17,63 @@ def spark() -> Iterator[SparkSession]:
     session = start_session("local[2]", settings={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
+
+
+class Rows:
+    """Short names for the records that the analysis reads."""
+
+    @staticmethod
+    def table(run_id: str, records: list[Record]) -> pa.Table:
+        recorder = Recorder(run_id)
+        for record in records:
+            recorder.add(record)
+        return recorder.table()
+
+    @staticmethod
+    def frame(spark: SparkSession, *tables: pa.Table) -> DataFrame:
+        return spark.createDataFrame(pa.concat_tables(tables))
+
+    @staticmethod
+    def subscribed(t: float, node: int, interest: str, language: str = "intervals") -> Record:
+        return Record(t, "subscribed", node, category=language, detail=interest)
+
+    @staticmethod
+    def unsubscribed(t: float, node: int, interest: str, language: str = "intervals") -> Record:
+        return Record(t, "unsubscribed", node, category=language, detail=interest)
+
+    @staticmethod
+    def published(
+        t: float,
+        node: int,
+        event: int,
+        content: float | str,
+        shortest: list[int] | None = None,
+        cause: int | None = None,
+    ) -> Record:
+        number, topic = (None, content) if isinstance(content, str) else (float(content), None)
+        language = "intervals" if topic is None else "topics"
+        return Record(
+            t,
+            "published",
+            node,
+            event_id=event,
+            cause_id=cause,
+            value=number,
+            bytes=10,
+            category=language,
+            detail=topic,
+            shortest_hops=shortest,
+        )
+
+    @staticmethod
+    def delivered(t: float, node: int, event: int, latency_s: float, hops: int) -> Record:
+        return Record(t, "delivered", node, peer=0, event_id=event, value=latency_s, hops=hops, bytes=10)
+
+    @staticmethod
+    def ended(t: float, nodes: int) -> Record:
+        return Record(t, "end", count=nodes)
+
+
+@pytest.fixture(scope="session")
+def rows() -> Rows:
+    return Rows()
