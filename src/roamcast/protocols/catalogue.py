@@ -9,6 +9,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
 from roamcast.protocols.georendezvous import GeoRendezvous
+from roamcast.protocols.odmrp import Odmrp
 from roamcast.protocols.oracle import OracleTrees
 from roamcast.protocols.somer import Somer
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
@@ -21,6 +22,7 @@ _ALL: list[type[Protocol]] = [
     SpCombo,
     Dsapst,
     Somer,
+    Odmrp,
     GeoRendezvous,
 ]
 PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import Event
+from roamcast.events import Content
 from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.interests.content import Constraint, Leaf, Term, event_types, record_of
 from roamcast.interests.content.documents import Value
@@ -33,6 +34,7 @@ from roamcast.protocols.odmrp.bloom import token
 from roamcast.protocols.odmrp.summaries import LEAF_MAX, Digest, Entry, Family, Texts
 
 DEPTH_MAX = 8  # topics: deeper ones count as this deep
+_CACHED = 1 << 12
 _ABSENT = "\x00absent"
 _PRESENT = "\x00present"
 
@@ -57,9 +59,8 @@ class Encoder(NamedTuple):
             return [self._entry_of_pattern(pattern) for pattern in interest.patterns]
         return [self._entry_of_ranges(interest)] if interest.ranges else []
 
-    def digest(self, event: Event) -> Digest | None:
-        """The digest of an event; none if it is not of any language."""
-        content = event.content
+    def digest(self, content: Content) -> Digest | None:
+        """The digest of an event's content; none if it is in no language."""
         if isinstance(content, (int, float)):
             pool = Numbers(((0, self.number_pool),), False)
             return Digest(token("EN", "intervals"), arithmetic=((0, self._arithmetic(0, content, pool)),))
@@ -67,10 +68,6 @@ class Encoder(NamedTuple):
         if record is not None:
             return self.digest_of_values(record.type, record.values)
         return None if content.lstrip().startswith("<") else self._digest_of_topic(content)
-
-    def advertisement(self, digest: Digest) -> Digest:
-        """The digest that every subscription to the same type of events matches."""
-        return Digest(digest.type)
 
     # -- Content -------------------------------------------------------------------------------------------------
 
@@ -239,3 +236,9 @@ def _wished(leaf: Leaf, wish: Wish) -> ValueSet:
         chosen = Words.of(names)
         return chosen if leaf.domain is None else chosen.meet(leaf.domain)
     raise ConfigurationError(f"{leaf.path} = {wish!r}: must fit a leaf of the kind {leaf.kind!r}")
+
+
+@lru_cache(_CACHED)
+def cached_digest(encoder: Encoder, content: Content) -> Digest | None:
+    """The digest of an event's content. In the simulator many nodes ask for the same one."""
+    return encoder.digest(content)

@@ -213,7 +213,7 @@ def _mean_distance(clusters: list[list[int]], bits: dict[int, int]) -> float:
 
 
 def _vector(summary: Summary, bits: int) -> int:
-    """All filters of a summary side by side, after the marks; entries and leaves of strings lie on top of each other."""
+    """The marks and all filters of a summary side by side; entries lie on top of each other, as do string leaves."""
     vector = 0
     for entry in summary:
         parts = [entry.enumerated, entry.arithmetic, 0, 0, 0]

@@ -24,7 +24,7 @@ Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expec
 Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 
 
-class JoinRequest(Message, tag=16):
+class JoinRequest(Message, frozen=True, tag=16):
     """A broker is about to publish: whoever has subscribers for this, answer."""
 
     publisher: Address  # the broker
@@ -40,30 +40,27 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber broker in a Join Table."""
 
     address: Address
-    channel: int  # 0: not yet in any
     version: int  # of its summary
     entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
 
 
-class JoinTable(Message, tag=17):
+class JoinTable(Message, frozen=True, tag=17):
     """Subscriber brokers answer; whoever is named as next hop joins the forwarding group and passes it on."""
 
     publisher: Address
-    sequence: Sequence  # of the request that is answered
     next_hop: Address
     members: tuple[Member, ...]
     lifetime_s: Lifetime = None  # of the shortest-lived route among the members'
 
 
-class JoinAck(Message, tag=18):
-    """I have these members of that table. Sent where the table itself is not passed on."""
+class JoinAck(Message, frozen=True, tag=18):
+    """I have these members. Sent where the table that brought them is not passed on."""
 
     publisher: Address
-    sequence: Sequence
     members: tuple[Address, ...]
 
 
-class Data(Message, tag=19):
+class Data(Message, frozen=True, tag=19):
     """An event for the members of some channels."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -74,7 +71,7 @@ class Data(Message, tag=19):
     event: Event
 
 
-class Seek(Message, tag=20):
+class Seek(Message, frozen=True, tag=20):
     """A client looks for a broker within `ttl` hops."""
 
     client: Address
@@ -83,14 +80,14 @@ class Seek(Message, tag=20):
     hops: Hops
 
 
-class Offer(Message, tag=21):
+class Offer(Message, frozen=True, tag=21):
     """A broker answers a client's search."""
 
     number: Sequence  # of the search
     hops: Hops  # from the client to the broker, as the search came
 
 
-class Attach(Message, tag=22):
+class Attach(Message, frozen=True, tag=22):
     """A client's subscriptions, in parts that fit a frame; they replace all earlier ones when the last part is here."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -101,13 +98,13 @@ class Attach(Message, tag=22):
     interests: tuple[Interest, ...]
 
 
-class Attached(Message, tag=23):
+class Attached(Message, frozen=True, tag=23):
     """The broker has the client's subscriptions."""
 
     version: Sequence
 
 
-class Post(Message, tag=24):
+class Post(Message, frozen=True, tag=24):
     """A client publishes."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -115,7 +112,7 @@ class Post(Message, tag=24):
     event: Event
 
 
-class Notice(Message, tag=25):
+class Notice(Message, frozen=True, tag=25):
     """The broker brings its client an event."""
 
     category: ClassVar[Category] = "publish_subscribe"

@@ -33,3 +33,7 @@ def shorter(one: float | None, other: float | None) -> float | None:
     """The lifetime of a route of two parts; None is not foreseeable, and infinite is the same."""
     known = [each for each in (one, other) if each is not None and each < inf]
     return min(known, default=None)
+
+
+def lasts_longer(one: float | None, other: float | None) -> bool:
+    return (inf if one is None else one) > (inf if other is None else other)

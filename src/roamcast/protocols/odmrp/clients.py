@@ -1,0 +1,112 @@
+"""A broker's clients: whose subscriptions it keeps, what it tells other brokers about them, whom an event is for.
+
+The broker's own application is a client like the others, but one that cannot get lost. Other clients repeat their
+subscriptions; one that has been silent for `CLIENT_REFRESHES` of its intervals is forgotten.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from math import inf
+
+import msgspec
+
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols.odmrp.encoding import Encoder
+from roamcast.protocols.odmrp.index import EntryIndex, rows
+from roamcast.protocols.odmrp.messages import Member
+from roamcast.protocols.odmrp.summaries import Digest, Entry, aggregated
+
+CLIENT_REFRESHES = 3
+
+
+class Clients:
+    def __init__(self, encoder: Encoder, entries_max: int) -> None:
+        self._encoder = encoder
+        self._entries_max = entries_max
+        self._index = EntryIndex(encoder.family)
+        self._owner: dict[int, tuple[int, Interest]] = {}  # row -> client, interest
+        self._entry: dict[int, Entry] = {}
+        self._rows: dict[int, dict[int, None]] = {}  # client -> its rows
+        self._expires_s: dict[int, float] = {}
+        self._summaries: dict[int, tuple[int, Member]] = {}  # by type; with the address that it was made for
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def addresses(self) -> list[int]:
+        return list(self._rows)
+
+    def add(self, client: int, interest: Interest, expires_s: float = inf) -> None:
+        self._expires_s[client] = expires_s
+        own = self._rows.setdefault(client, {})
+        for entry in self._encoder.entries(interest):
+            row = self._index.add(entry)
+            self._owner[row] = client, interest
+            self._entry[row] = entry
+            own[row] = None
+        self._summaries.clear()
+
+    def remove(self, client: int, interest: Interest) -> None:
+        """Takes back one `add` with an equal interest."""
+        count = len(self._encoder.entries(interest))
+        chosen = [row for row in self._rows.get(client, {}) if self._owner[row][1] == interest]
+        for row in chosen[:count]:
+            self._remove_row(client, row)
+
+    def replace(self, client: int, interests: tuple[Interest, ...], expires_s: float) -> None:
+        """A client says all that it wants."""
+        self.forget(client)
+        self._rows[client] = {}
+        self._expires_s[client] = expires_s
+        for interest in interests:
+            self.add(client, interest, expires_s)
+
+    def renew(self, client: int, expires_s: float) -> None:
+        self._expires_s[client] = expires_s
+
+    def forget(self, client: int) -> None:
+        for row in list(self._rows.pop(client, {})):
+            self._remove_row(client, row)
+        self._expires_s.pop(client, None)
+
+    def expire(self, now_s: float) -> list[int]:
+        """Forgets the clients that have not been heard of, and names them."""
+        gone = [client for client, expires_s in self._expires_s.items() if expires_s <= now_s]
+        for client in gone:
+            self.forget(client)
+        return gone
+
+    def _remove_row(self, client: int, row: int) -> None:
+        self._index.remove(row)
+        del self._owner[row], self._entry[row]
+        self._rows.get(client, {}).pop(row, None)
+        self._summaries.clear()
+
+    def want(self, digest: Digest) -> bool:
+        """Whether some summary matches."""
+        return self._index.matches(digest) != 0
+
+    def receivers(self, event: Event, digest: Digest | None) -> list[int]:
+        """The clients whose own interest matches an event, ascending; its publisher is not served."""
+        if digest is None:
+            return []
+        found: set[int] = set()
+        for row in rows(self._index.matches(digest)):
+            client, interest = self._owner[row]
+            if client not in found and client != event.publisher and interest.matches(event):
+                found.add(client)
+        return sorted(found)
+
+    def member(self, address: int, digest: Digest) -> Member:
+        """What this broker says about itself in answer to a question: its summary for that type of events."""
+        known = self._summaries.get(digest.type)
+        if known is None or known[0] != address:
+            of_type = [entry for entry in self._entry.values() if entry.type == digest.type]
+            entries = tuple(self._encoder.family.packed(each) for each in aggregated(of_type, self._entries_max))
+            version = blake2b(msgspec.msgpack.encode(entries), digest_size=2).digest()
+            known = address, Member(address, int.from_bytes(version, "big"), entries)
+            self._summaries[digest.type] = known
+        return known[1]

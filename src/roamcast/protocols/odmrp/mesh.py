@@ -1,0 +1,314 @@
+"""The mesh: what every node does for the brokers, whether it is one or not.
+
+State: for each publishing broker the way back to it, learned from its newest Join Request; the members behind this
+node, learned from Join Tables that named it as next hop; the members that wait to be passed on or to be confirmed.
+
+Rules (section 3.5; ODMRP draft 4, section 5):
+1. A new Join Request is remembered with its sender as *upstream*, and repeated after a jitter.
+2. A Join Table that names this node makes it part of the forwarding group for the channels of the members in it, until
+   `forwarding_timeout_s` passes without another; and its members are passed on to the upstream, together with whatever
+   else arrives within `table_pause_s`. Members that were passed on since the last request are not repeated.
+3. A member is confirmed by overhearing the upstream pass it on, or by a Join Ack where it does not: the publisher
+   itself, and a relay that has passed it on before. Otherwise it is sent again, `table_tries` times in all.
+4. An event is repeated once, if this node forwards for one of its channels: if a member of such a channel is behind
+   it whose summary the event matches (with `forwarding_filter`), or any member at all.
+5. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder.
+
+Ways back cannot run in circles: along a way the sequence numbers never fall, and where they are equal the hops do.
+
+Channels are the publisher's business. It moves members between them and says so in its next request, from which every
+node takes the news, so that an event on the new channel finds its way at once. A member that the newest request does
+not list is a newcomer, on channel 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from roamcast.protocols.api import Host, Timer
+from roamcast.protocols.odmrp.grouping import NEWCOMERS
+from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTable, Member
+from roamcast.protocols.odmrp.parameters import OdmrpParameters
+from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
+from roamcast.protocols.odmrp.summaries import Digest, Entry
+from roamcast.protocols.seen import SeenCache
+
+REPEAT = "mesh.repeat"  # key: publisher; pass its Join Request on
+RELAY = "mesh.relay"  # key: event id; pass the event on
+TABLE = "mesh.table"  # key: publisher; send the Join Table that has collected
+CONFIRM = "mesh.confirm"  # key: publisher; look which members were not confirmed
+ACK = "mesh.ack"  # key: publisher; confirm what was received
+SWEEP = "mesh.sweep"  # key 0; forget what is past
+
+MEMBERS_PER_TABLE = 6  # so that a table fits a frame, with the default size of filters
+SWEEPS_PER_TIMEOUT = 5  # how closely the trace follows when a node stops forwarding
+
+NO_UPSTREAM = "no-upstream"  # a Join Table came for a publisher whose request was never heard
+UNCONFIRMED = "table-unconfirmed"  # nobody confirmed a member
+
+
+class Route:
+    """The way back to a publishing broker, and the members that go there."""
+
+    def __init__(self, request: JoinRequest, upstream: int, lifetime_s: float | None) -> None:
+        self.waiting: dict[int, Member] = {}  # to be sent
+        self.sent: dict[int, Member] = {}  # sent and not confirmed
+        self.tries: dict[int, int] = {}
+        self.confirmed: set[int] = set()
+        self.renew(request, upstream, lifetime_s)
+
+    def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None) -> None:
+        """A newer request came. What is under way goes on; what was passed on may be passed on again."""
+        self.sequence = request.sequence
+        self.channels = {address: channel for channel, members in request.channels for address, _ in members}
+        self.take(upstream, request.hops, lifetime_s)
+        self.members_lifetime_s: float | None = None
+        self.confirmed.clear()
+        self.tries = {address: tries for address, tries in self.tries.items() if address in self.sent}
+
+    def take(self, upstream: int, hops: int, lifetime_s: float | None) -> None:
+        self.upstream, self.hops, self.lifetime_s = upstream, hops, lifetime_s
+
+
+class Downstream(NamedTuple):
+    """A member behind this node."""
+
+    expires_s: float
+    entries: tuple[Entry, ...] | None  # None: its summary went by before this node was on its way
+
+
+class Mesh:
+    def __init__(
+        self,
+        host: Host,
+        parameters: OdmrpParameters,
+        on_members: Callable[[tuple[Member, ...], float | None], None],
+    ) -> None:
+        """`on_members` takes the members that arrive at this node as their publisher, with their routes' lifetime."""
+        self.host = host
+        self.parameters = parameters
+        self.routes: dict[int, Route] = {}  # by publisher
+        self.downstream: dict[int, dict[int, Downstream]] = {}  # by publisher and member
+        self._on_members = on_members
+        self._family = parameters.encoder().family
+        self._seen = SeenCache()  # events
+        self._roles: dict[int, list[int]] = {}  # publisher -> channels that this node forwards, as the trace knows it
+        self._repeats: dict[int, JoinRequest] = {}
+        self._relays: dict[int, Data] = {}
+        self._acks: dict[int, dict[int, None]] = {}  # by publisher: members to confirm
+        self._sweeps = False
+
+    def on_timer(self, timer: Timer) -> bool:
+        """True if the timer was the mesh's."""
+        name, key = timer
+        if name == REPEAT:
+            self.host.broadcast(self._repeats.pop(key))
+        elif name == RELAY:
+            self.host.broadcast(self._relays.pop(key))
+        elif name == TABLE:
+            self._send_tables(key, self.routes[key])
+        elif name == CONFIRM:
+            self._retry(key, self.routes[key])
+        elif name == ACK:
+            self.host.broadcast(JoinAck(key, tuple(self._acks.pop(key))))
+        elif name == SWEEP:
+            self._sweep()
+        else:
+            return False
+        return True
+
+    # -- Join Requests -------------------------------------------------------------------------------------------
+
+    def on_request(self, sender: int, request: JoinRequest) -> bool:
+        """True if the request is new."""
+        publisher = request.publisher
+        if publisher == self.host.address:
+            return False
+        lifetime_s = self._lifetime_s(request)
+        route = self.routes.get(publisher)
+        if route is None:
+            self.routes[publisher] = Route(request, sender, lifetime_s)
+        elif request.sequence > route.sequence:
+            route.renew(request, sender, lifetime_s)
+        else:
+            if request.sequence == route.sequence:
+                self._consider(route, sender, request.hops, lifetime_s)
+            return False
+        self._tell_role(publisher)
+        if request.hops < self.parameters.hops_max:
+            self._repeat(request, lifetime_s)
+        return True
+
+    def _repeat(self, request: JoinRequest, lifetime_s: float | None) -> None:
+        self._repeats[request.publisher] = JoinRequest(
+            request.publisher,
+            request.sequence,
+            request.hops + 1,
+            request.questions,
+            request.channels,
+            own_motion(self.host) if self.parameters.mobility_prediction else None,
+            lifetime_s,
+        )
+        self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (REPEAT, request.publisher))
+
+    def _lifetime_s(self, request: JoinRequest) -> float | None:
+        motion = own_motion(self.host) if self.parameters.mobility_prediction else None
+        if motion is None or request.motion is None or self.host.site is None:
+            return request.lifetime_s
+        return shorter(request.lifetime_s, link_expiration_s(motion, request.motion, self.host.site.range_m))
+
+    def _consider(self, route: Route, sender: int, hops: int, lifetime_s: float | None) -> None:
+        """Under mobility prediction, takes a way that lasts longer and has no more hops, while nothing was sent yet."""
+        better = hops <= route.hops and lasts_longer(lifetime_s, route.lifetime_s)
+        if self.parameters.mobility_prediction and not route.tries and better:
+            route.take(sender, hops, lifetime_s)
+
+    # -- Join Tables ---------------------------------------------------------------------------------------------
+
+    def answer(self, publisher: int, member: Member) -> None:
+        """A member, this node or one behind it, on its way to the publisher."""
+        route = self.routes[publisher]
+        if not route.waiting:  # the first waits for company
+            delay_s = (0.5 + self.host.random.random() / 2) * self.parameters.table_pause_s
+            self.host.set_timer(delay_s, (TABLE, publisher))
+        route.waiting[member.address] = member
+
+    def on_table(self, sender: int, table: JoinTable) -> None:
+        route = self.routes.get(table.publisher)
+        if route is not None and sender == route.upstream:
+            self._confirm(table.publisher, route, (member.address for member in table.members))
+        if table.next_hop != self.host.address:
+            return
+        if table.publisher == self.host.address:
+            self._on_members(table.members, table.lifetime_s)
+            self._acknowledge(table.publisher, [member.address for member in table.members])
+        elif route is None:
+            self.host.dropped(NO_UPSTREAM)
+        else:
+            self._pass_on(route, table)
+
+    def _pass_on(self, route: Route, table: JoinTable) -> None:
+        publisher = table.publisher
+        expires_s = self.host.now() + self.parameters.forwarding_timeout_s
+        behind = self.downstream.setdefault(publisher, {})
+        passed_on: list[int] = []
+        for member in table.members:
+            known = behind.get(member.address)
+            if member.entries is not None:
+                entries: tuple[Entry, ...] | None = tuple(self._family.unpacked(each) for each in member.entries)
+            else:
+                entries = None if known is None else known.entries
+            behind[member.address] = Downstream(expires_s, entries)
+            if member.address in route.sent or member.address in route.confirmed:
+                passed_on.append(member.address)
+            elif member.address not in route.waiting:
+                self.answer(publisher, member)
+        route.members_lifetime_s = shorter(route.members_lifetime_s, table.lifetime_s)
+        self._acknowledge(publisher, passed_on)
+        self._tell_role(publisher)
+        self._sweep_later()
+
+    def _send_tables(self, publisher: int, route: Route) -> None:
+        members = list(route.waiting.values())
+        route.waiting.clear()
+        lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
+        for start in range(0, len(members), MEMBERS_PER_TABLE):
+            part = tuple(members[start : start + MEMBERS_PER_TABLE])
+            self.host.broadcast(JoinTable(publisher, route.upstream, part, lifetime_s))
+        for member in members:
+            route.sent[member.address] = member
+            route.tries[member.address] = route.tries.get(member.address, 0) + 1
+        self.host.set_timer(self.parameters.confirm_timeout_s, (CONFIRM, publisher))
+
+    def _retry(self, publisher: int, route: Route) -> None:
+        unconfirmed = list(route.sent.values())
+        route.sent.clear()
+        for member in unconfirmed:
+            if route.tries[member.address] < self.parameters.table_tries:
+                self.answer(publisher, member)
+            else:
+                del route.tries[member.address]
+                self.host.dropped(UNCONFIRMED)
+
+    def on_ack(self, sender: int, ack: JoinAck) -> None:
+        route = self.routes.get(ack.publisher)
+        if route is not None and sender == route.upstream:
+            self._confirm(ack.publisher, route, ack.members)
+
+    def _confirm(self, publisher: int, route: Route, members: Iterable[int]) -> None:
+        for address in members:
+            if address in route.sent:
+                del route.sent[address]
+                route.confirmed.add(address)
+            elif address in route.waiting and address in route.tries:  # about to be sent once more
+                del route.waiting[address]
+                route.confirmed.add(address)
+        if not route.sent:
+            self.host.cancel_timer((CONFIRM, publisher))
+        if not route.waiting:
+            self.host.cancel_timer((TABLE, publisher))
+
+    def _acknowledge(self, publisher: int, members: list[int]) -> None:
+        if members:
+            if publisher not in self._acks:
+                delay_s = self.host.random.random() * self.parameters.table_pause_s
+                self.host.set_timer(delay_s, (ACK, publisher))
+            self._acks.setdefault(publisher, {}).update(dict.fromkeys(members))
+
+    # -- Events --------------------------------------------------------------------------------------------------
+
+    def see(self, event_id: int) -> bool:
+        """Remembers an event; true if it is new."""
+        return self._seen.add(event_id)
+
+    def relay(self, data: Data, digest: Digest | None) -> None:
+        """Passes an event on, if this node forwards for it."""
+        if data.hops < 255 and self._forwards(data, digest):
+            self._relays[data.event.id] = Data(data.publisher, data.channels, data.hops + 1, data.event)
+            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (RELAY, data.event.id))
+
+    def _forwards(self, data: Data, digest: Digest | None) -> bool:
+        route = self.routes.get(data.publisher)
+        if route is None:
+            return False
+        now_s = self.host.now()
+        filters = self.parameters.forwarding_filter and digest is not None
+        for address, member in self.downstream.get(data.publisher, {}).items():
+            if member.expires_s > now_s and route.channels.get(address, NEWCOMERS) in data.channels:
+                if not filters or member.entries is None:
+                    return True
+                assert digest is not None
+                if self._family.matches_any(member.entries, digest):
+                    return True
+        return False
+
+    # -- Soft state ----------------------------------------------------------------------------------------------
+
+    def _sweep_later(self) -> None:
+        if not self._sweeps:
+            self._sweeps = True
+            self.host.set_timer(self.parameters.forwarding_timeout_s / SWEEPS_PER_TIMEOUT, (SWEEP, 0))
+
+    def _sweep(self) -> None:
+        self._sweeps = False
+        now_s = self.host.now()
+        for publisher, behind in list(self.downstream.items()):
+            kept = {address: member for address, member in behind.items() if member.expires_s > now_s}
+            if kept:
+                self.downstream[publisher] = kept
+            else:
+                del self.downstream[publisher]
+            self._tell_role(publisher)
+        if self.downstream:
+            self._sweep_later()
+
+    def _tell_role(self, publisher: int) -> None:
+        """Notes in the trace for which channels of a publisher this node forwards, whenever that changes."""
+        route = self.routes[publisher]
+        behind = self.downstream.get(publisher, {})
+        channels = sorted({route.channels.get(address, NEWCOMERS) for address in behind})
+        if channels != self._roles.get(publisher, []):
+            self._roles[publisher] = channels
+            detail = ",".join(map(str, channels))
+            self.host.structure("forwarding", peer=publisher, value=float(bool(channels)), detail=detail)
