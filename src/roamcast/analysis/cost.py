@@ -30,6 +30,7 @@ def cost_measures(trace: DataFrame) -> DataFrame:
             ratio(f.col(f"{name}_control"), f.col(f"{name}_total")).alias(f"control_{name.removesuffix('_s')}_share")
             for name in COLUMNS
         ),
+        (1000 * f.col("airtime_s_control")).alias("maintenance_ms"),
     )
 
 

@@ -60,5 +60,9 @@ def measure_runs(trace: DataFrame, met: DataFrame, *, causal: bool = True) -> Da
         .withColumn("frames_per_delivery", ratio(f.col("frames_total"), delivered))
         .withColumn("bytes_per_delivery", ratio(f.col("bytes_total"), delivered))
         .withColumn("airtime_per_delivery_ms", ratio(1000 * f.col("airtime_s_total"), delivered))
+        .withColumn(
+            "maintenance_ms_per_node_s",
+            ratio(f.coalesce("maintenance_ms", f.lit(0.0)), f.col("nodes") * f.col("duration_s")),
+        )
         .select(RUN, "nodes", "duration_s", *MEASURES)
     )

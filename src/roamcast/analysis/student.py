@@ -27,6 +27,11 @@ def quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
     return (low + high) / 2
 
 
+def two_sided(t: float, degrees: int) -> float:
+    """The probability of |T| >= |t|; 1 without a degree of freedom."""
+    return max(0.0, 1.0 - _central(abs(t), degrees)) if degrees >= 1 else 1.0
+
+
 def _central(t: float, degrees: int) -> float:
     """The probability of |T| < t."""
     angle = atan(t / sqrt(degrees))

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 
 from roamcast.analysis.student import quantile
 from roamcast.analysis.traces import RUN, ratio
+from roamcast.campaign.plan import SWEEPS
 from roamcast.trace.measures import MEASURES
 
 TABLE_DEGREES = 200
@@ -94,7 +95,7 @@ def mean_breakdowns(plan: DataFrame, measured: DataFrame, parts: DataFrame) -> D
 
 def rivals(plan: pa.Table, baseline: str) -> pa.Table:
     """Which points are compared with which of the baseline's: same place, and same value of every shared parameter."""
-    settings = [name for name in plan.column_names if name not in ("run_id", "seed", "run")]
+    settings = [name for name in plan.column_names if name not in ("run_id", "seed", "run", SWEEPS)]
     distinct = {row["point"]: row for row in plan.select(settings).to_pylist()}
     swept = [name for name in settings if name not in ("point", "place", "protocol")]
     found = [

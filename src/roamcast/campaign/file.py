@@ -16,6 +16,10 @@
         { scenario.nodes = 50, scenario.area_m = [1000, 1000] },
     ]
 
+    [[grid]]                                    # or several grids, whose points are united: what one of them does not
+    scenario.nodes = [25, 50]                   # sweep keeps the value that it has without a grid, so a point that
+                                                # several have in common is simulated once
+
     [stop]                                      # instead of seeds
     measure = "delivery_ratio"
     half_width = 0.02                           # of the 95 % interval; or relative = 0.05, of the mean
@@ -78,7 +82,7 @@ class Campaign(msgspec.Struct, frozen=True):
     description: str
     scenario: Tables  # as written; the grid writes into it before it is checked
     contenders: tuple[Contender, ...]
-    axes: tuple[Axis, ...]
+    sweeps: tuple[tuple[Axis, ...], ...]  # one per grid
     seeds: tuple[int, ...]  # empty if a stopping rule decides
     stop: Stop | None
     baseline: str  # label of the contender that the others are compared with
@@ -92,7 +96,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     description: str = ""
     scenario: Tables = {}
     protocols: list[str | dict[str, Value]]
-    grid: dict[str, Any] = {}
+    grid: dict[str, Any] | list[dict[str, Any]] = {}
     seeds: int | list[int] | None = None
     stop: Stop | None = None
     baseline: str | None = None
@@ -120,6 +124,8 @@ def _campaign(file: _File, path: Path) -> Campaign:
     require(baseline in labels, "baseline", baseline, f"one of {', '.join(labels)}")
     for measure in file.measures:
         require(measure in MEASURES, "measures", measure, f"one of {', '.join(MEASURES)}")
+    grids = file.grid if isinstance(file.grid, list) else [file.grid]
+    protocols = {contender.protocol for contender in contenders}
     both = file.seeds is not None and file.stop is not None
     neither = file.seeds is None and file.stop is None
     require(not (both or neither), "seeds, stop", "both" if both else "neither", "one or the other")
@@ -129,7 +135,7 @@ def _campaign(file: _File, path: Path) -> Campaign:
         description=file.description,
         scenario=file.scenario,
         contenders=contenders,
-        axes=read_axes(file.grid, {contender.protocol for contender in contenders}),
+        sweeps=tuple(read_axes(grid, protocols) for grid in grids),
         seeds=_seeds(file.seeds),
         stop=file.stop,
         baseline=baseline,

@@ -9,10 +9,12 @@
 | `seed` | |
 | `run` | the whole run as JSON |
 | one per swept setting | its value at this point as text; null where the contender lacks the parameter |
+| `sweeps` | only where there are several grids: the numbers of those that have this point, from 0 |
 
 Numbers of places and points follow the order of the file, and do not depend on the seeds.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -36,6 +38,8 @@ _TYPES: dict[str, pa.DataType] = {
 }
 RUN_COLUMNS = pa.schema(_TYPES)
 
+SWEEPS = "sweeps"
+
 
 class Point(msgspec.Struct, frozen=True):
     """A contender with its parameters at a place; with a seed it is a run."""
@@ -45,6 +49,7 @@ class Point(msgspec.Struct, frozen=True):
     label: str
     template: Run
     settings: dict[str, str]  # column -> the swept setting's value, only those that this point has
+    sweeps: tuple[int, ...] = (0,)  # the grids that have this point
 
     def run(self, seed: int) -> Run:
         return msgspec.structs.replace(self.template, seed=seed)
@@ -54,18 +59,46 @@ def points(campaign: Campaign) -> list[Point]:
     """Every point of the campaign; refuses combinations that make no sense."""
     names = column_names(campaign)
     places: dict[bytes, int] = {}
-    found: dict[tuple[str, ...], Point] = {}
-    for combination in combinations(campaign.axes):
-        for contender in campaign.contenders:
-            own = protocol_settings(combination, contender.protocol)
-            template = _template(campaign, contender, scenario_settings(combination), own)
+    found: dict[tuple[str, bytes], Point] = {}
+    everywhere = [(sweep, each) for sweep, axes in enumerate(campaign.sweeps) for each in combinations(axes)]
+    for (sweep, combination), contender in itertools.product(everywhere, campaign.contenders):
+        own = protocol_settings(combination, contender.protocol)
+        template = _template(campaign, contender, scenario_settings(combination), own)
+        key = contender.label, msgspec.json.encode(_understood(template))
+        known = found.get(key)
+        if known is None:
             place = places.setdefault(msgspec.json.encode(template.scenario), len(places))
-            swept = {path: value for path, value in combination.items() if path.startswith("scenario.") or path in own}
-            settings = {names[path]: _text(value) for path, value in swept.items()}
-            key = (contender.label, *(f"{name}={value}" for name, value in settings.items()))
-            if key not in found:
-                found[key] = Point(len(found), place, contender.label, template, settings)
+            swept = _unswept(campaign, contender, template) | combination
+            settings = {names[path]: _text(swept[path]) for path in names if path in swept and _has(contender, path)}
+            found[key] = Point(len(found), place, contender.label, template, settings, (sweep,))
+        elif sweep not in known.sweeps:
+            found[key] = msgspec.structs.replace(known, sweeps=(*known.sweeps, sweep))
     return list(found.values())
+
+
+def _understood(run: Run) -> Run:
+    """With every parameter, so that one which is set to its default and one which is not set are the same."""
+    whole = msgspec.to_builtins(protocol_parameters(run.protocol, dict(run.parameters)))
+    return msgspec.structs.replace(run, parameters=whole)
+
+
+def _has(contender: Contender, path: str) -> bool:
+    """Whether a swept setting means anything to a contender."""
+    return path.startswith("scenario.") or path in protocol_settings({path: None}, contender.protocol)
+
+
+def _unswept(campaign: Campaign, contender: Contender, template: Run) -> dict[str, Any]:
+    """What the settings of all grids are where none changes them: as the file writes them, else their defaults."""
+    values: dict[str, Any] = {}
+    for path in column_names(campaign):
+        head, _, rest = path.partition(".")
+        written: Any = campaign.scenario if head == "scenario" else contender.parameters
+        default: Any = template.scenario if head == "scenario" else protocol_parameters(contender.protocol, {})
+        for part in rest.split("."):
+            written = written.get(part) if isinstance(written, dict) else None
+            default = getattr(default, part, None)
+        values[path] = default if written is None else written
+    return values
 
 
 def _template(campaign: Campaign, contender: Contender, inside: dict[str, Any], own: dict[str, Any]) -> Run:
@@ -81,9 +114,9 @@ def _template(campaign: Campaign, contender: Contender, inside: dict[str, Any], 
 
 def column_names(campaign: Campaign) -> dict[str, str]:
     """Swept path -> its column: the last word of the path where that is unique, else the whole path."""
-    paths = [path for axis in campaign.axes for path in axis.paths]
+    paths = list(dict.fromkeys(path for axes in campaign.sweeps for axis in axes for path in axis.paths))
     lasts = [path.rpartition(".")[2] for path in paths]
-    taken = {*RUN_COLUMNS.names, *MEASURES}
+    taken = {*RUN_COLUMNS.names, *MEASURES, SWEEPS}
     return {
         path: last if lasts.count(last) == 1 and last not in taken else path.replace(".", "_")
         for path, last in zip(paths, lasts, strict=True)
@@ -103,12 +136,15 @@ def plan_table(campaign: Campaign, chosen: Iterable[tuple[Point, int]]) -> pa.Ta
             "run": msgspec.json.encode(run, order="deterministic").decode(),
         }
         | {column: point.settings.get(column) for column in columns}
+        | {SWEEPS: " ".join(map(str, point.sweeps))}
         for point, seed in chosen
         for run in (point.run(seed),)
     ]
     schema = RUN_COLUMNS
     for column in columns:
         schema = schema.append(pa.field(column, pa.string()))
+    if len(campaign.sweeps) > 1:
+        schema = schema.append(pa.field(SWEEPS, pa.string()))
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -123,6 +159,8 @@ def decode_run(text: str) -> Run:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return " x ".join(map(_text, value))
+    if isinstance(value, float) and value.is_integer():  # 10 as a file writes it and 10.0 as a default are the same
+        return str(int(value))
     return str(value).lower() if isinstance(value, bool) else str(value)

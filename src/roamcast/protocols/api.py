@@ -141,6 +141,7 @@ class Protocol(ABC):
     summary: ClassVar[str]  # one line for `roamcast protocols`
     Parameters: ClassVar[type[Parameters]]
     messages: ClassVar[Any]  # the union of its message types, for the wire codec
+    is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and competes with nobody
 
     def __init__(self, host: Host) -> None:
         self.host = host

@@ -37,7 +37,7 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
     outcomes = store.outcomes()
     over = [outcomes[name] for name in plan["run_id"].drop_duplicates() if name in outcomes]
     measures = shown_measures(campaign, analysis.points)
-    layout = figures.Layout(campaign, plan)
+    layouts = figures.layouts_of(campaign, plan)
     measured = plan[plan["run_id"].isin(analysis.runs["run_id"])]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
@@ -49,8 +49,8 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
         facts=_facts(manifest, plan, over, now),
         baseline=campaign.baseline,
         overview=overview(campaign, analysis.differences, plan),
-        figures=_measure_figures(layout, analysis, measures),
-        more_figures=_more_figures(layout, analysis),
+        figures=_measure_figures(layouts, analysis, measures),
+        more_figures=_more_figures(figures.common_layout(campaign, plan), analysis),
         points=point_table(campaign, analysis.points, measured, measures),
         differences=difference_table(campaign, analysis.differences, plan, measures),
         definitions=[(MEASURES[name].title, name) for name in measures],
@@ -76,9 +76,9 @@ def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[Outcome], now: dat
     ]
 
 
-def _measure_figures(layout: figures.Layout, analysis: Analysis, measures: list[str]) -> list[Figure]:
+def _measure_figures(layouts: list[figures.Layout], analysis: Analysis, measures: list[str]) -> list[Figure]:
     return [
-        Figure(MEASURES[name].title, _caption(name), figures.measure_figure(layout, analysis.points, name))
+        Figure(MEASURES[name].title, _caption(name), figures.measure_figure(layouts, analysis.points, name))
         for name in measures
         if (analysis.points["measure"] == name).any()
     ]

@@ -16,7 +16,8 @@ import pandas as pd
 import vl_convert
 
 from roamcast.campaign.file import Campaign
-from roamcast.campaign.plan import column_names
+from roamcast.campaign.grid import Axis
+from roamcast.campaign.plan import SWEEPS, column_names
 from roamcast.report.wording import setting_title, setting_value
 from roamcast.trace.measures import MEASURES, Measure
 
@@ -25,14 +26,17 @@ _numbers = itertools.count()
 
 WIDE_PX = 640
 PANELS_MAX = 6
+TICKS_MAX = 12
+LOGARITHMIC_ABOVE = 20  # an axis whose largest value is so many times its smallest has decades
+CURVE_COLUMNS = ["x", "mean", "low", "high", "protocol", "panel"]
 
 
 class Layout:
-    """How a campaign's axes are shown: one along x, the others as panels beside each other."""
+    """How the axes of a grid are shown: one along x, the others as panels beside each other."""
 
-    def __init__(self, campaign: Campaign, plan: pd.DataFrame) -> None:
+    def __init__(self, campaign: Campaign, plan: pd.DataFrame, axes: tuple[Axis, ...]) -> None:
         names = column_names(campaign)
-        leaders = [names[axis.paths[0]] for axis in campaign.axes]  # tied settings follow the first of them
+        leaders = [names[axis.paths[0]] for axis in axes]  # tied settings follow the first of them
         swept = [name for name in leaders if plan[name].nunique() > 1]
         self.x = max(swept, key=lambda name: (_is_numeric(plan[name]), plan[name].nunique()), default=None)
         self.panels = [name for name in swept if name != self.x]
@@ -41,12 +45,17 @@ class Layout:
         self.protocols = [contender.label for contender in campaign.contenders]
 
     @property
+    def ticks(self) -> list[float]:
+        """The values along a numeric x, as far as there is room for them."""
+        return [] if self.x is None else sorted(set(pd.to_numeric(self._points[self.x].dropna()).tolist()))[:TICKS_MAX]
+
+    @property
     def x_title(self) -> str:
         return "" if self.x is None else setting_title(self.x)
 
     def placed(self, table: pd.DataFrame) -> pd.DataFrame:
         """`table` with the columns `protocol`, `x` and `panel`, in the order of the campaign file."""
-        placed = table.join(self._points, on="point").sort_values("point", kind="stable")
+        placed = table.join(self._points, on="point", how="inner").sort_values("point", kind="stable")
         placed["x"] = "" if self.x is None else placed[self.x]
         placed["panel"] = [self._panel(row) for row in placed[self.panels].to_dict("records")] if self.panels else ""
         order = {label: place for place, label in enumerate(self.protocols)}
@@ -78,36 +87,70 @@ class Layout:
         return everywhere.assign(x=pd.to_numeric(everywhere["x"])) if self.is_numeric else everywhere
 
 
-def measure_figure(layout: Layout, points: pd.DataFrame, name: str) -> str:
-    """One measure along the layout's axis, with confidence bands."""
-    measure = MEASURES[name]
-    rows = layout.placed(points[points["measure"] == name])
-    rows = rows.assign(low=rows["low"].fillna(rows["mean"]), high=rows["high"].fillna(rows["mean"]))
-    spec = _spec("lines" if layout.is_numeric else "dots")
-    spec["spec"]["encoding"]["x"]["axis"]["title"] = layout.x_title
+def layouts_of(campaign: Campaign, plan: pd.DataFrame) -> list[Layout]:
+    """One per grid."""
+    if SWEEPS not in plan:
+        return [Layout(campaign, plan, campaign.sweeps[0])]
+    return [Layout(campaign, plan[_in_sweep(plan, at)], axes) for at, axes in enumerate(campaign.sweeps)]
+
+
+def common_layout(campaign: Campaign, plan: pd.DataFrame) -> Layout:
+    """What stands for the whole where one grid is enough: the points that all grids share, or the first grid."""
+    if SWEEPS in plan:
+        memberships = [_in_sweep(plan, at) for at in range(len(campaign.sweeps))]
+        shared = plan[[all(words) for words in zip(*memberships, strict=True)]]
+        if not shared.empty:
+            return Layout(campaign, shared, ())
+    return layouts_of(campaign, plan)[0]
+
+
+def _in_sweep(plan: pd.DataFrame, number: int) -> "pd.Series[bool]":
+    return plan[SWEEPS].map(lambda text: str(number) in text.split())
+
+
+def measure_figure(layouts: list[Layout], points: pd.DataFrame, name: str) -> str:
+    """One measure along the axis of each layout, with confidence bands."""
+    found = points[points["measure"] == name]
+    found = found.assign(low=found["low"].fillna(found["mean"]), high=found["high"].fillna(found["mean"]))
+    drawings = [(_measure_chart(layout, MEASURES[name], found), layout.placed(found)) for layout in layouts]
+    if len(drawings) == 1:
+        return drawn(*drawings[0], CURVE_COLUMNS)
+    whole = chart("sweeps")
+    for spec, rows in drawings:
+        for panel, part in rows.groupby("panel", sort=False):
+            values = {"values": part[CURVE_COLUMNS].to_dict("records")}
+            whole["concat"].append(spec["spec"] | {"data": values} | ({"title": panel} if panel else {}))
+    return as_svg(whole)
+
+
+def _measure_chart(layout: Layout, measure: Measure, points: pd.DataFrame) -> dict[str, Any]:
+    spec = chart("lines" if layout.is_numeric else "dots")
+    encoding = spec["spec"]["encoding"]
+    encoding["x"]["axis"]["title"] = layout.x_title
+    encoding["color"]["sort"] = layout.protocols
     if layout.is_numeric:
-        spec["spec"]["encoding"]["x"]["axis"]["values"] = sorted(rows["x"].unique().tolist())[:12]
-    _set_y(spec, axis_title(measure), measure.most, rows)
-    return _drawn(spec, rows, ["x", "mean", "low", "high", "protocol", "panel"])
+        encoding["x"]["axis"]["values"] = layout.ticks
+    _set_y(spec, axis_title(measure), measure.most, points)
+    return spec
 
 
 def timeline_figure(layout: Layout, timeline: pd.DataFrame, measure: str, title: str) -> str:
     """A measure over simulated time, at the last value of x in each panel."""
     rows = layout.last(layout.placed(timeline[timeline["measure"] == measure]))
     rows = rows.assign(low=rows["low"].fillna(rows["mean"]), high=rows["high"].fillna(rows["mean"])).sort_values("t")
-    spec = _spec("timeline")
+    spec = chart("timeline")
     spec["spec"]["encoding"]["color"]["sort"] = layout.protocols
     known = MEASURES.get(measure)
     _set_y(spec, title, known.most if known else None, rows)
-    return _drawn(spec, rows, ["t", "mean", "low", "high", "protocol", "panel"])
+    return drawn(spec, rows, ["t", "mean", "low", "high", "protocol", "panel"])
 
 
 def parts_figure(layout: Layout, breakdowns: pd.DataFrame, measure: str, title: str) -> str:
     """What the whole is made of, by message or reason, at the last value of x in each panel."""
     rows = layout.last(layout.placed(breakdowns[breakdowns["measure"] == measure]))
-    spec = _spec("parts")
+    spec = chart("parts")
     spec["spec"]["encoding"]["x"]["axis"]["title"] = title
-    return _drawn(spec, rows, ["key", "mean", "protocol", "panel"])
+    return drawn(spec, rows, ["key", "mean", "protocol", "panel"])
 
 
 def axis_title(measure: Measure) -> str:
@@ -123,7 +166,8 @@ def _file(name: str) -> str:
     return (_CHARTS / f"{name}.json").read_text(encoding="utf-8")
 
 
-def _spec(name: str) -> dict[str, Any]:
+def chart(name: str) -> dict[str, Any]:
+    """A specification of its own, in the report's colours."""
     spec: dict[str, Any] = json.loads(_file(name))
     spec["config"] = json.loads(_file("theme"))
     return spec
@@ -135,9 +179,22 @@ def _set_y(spec: dict[str, Any], title: str, most: float | None, rows: pd.DataFr
     y["axis"]["title"] = title
     if most is not None and rows["high"].max() > most:
         y["scale"]["domainMax"] = most
+    if most is None and spans_decades(rows["mean"]):
+        y["scale"] = logarithmic(rows["mean"])
 
 
-def _drawn(spec: dict[str, Any], rows: pd.DataFrame, columns: list[str]) -> str:
+def spans_decades(values: "pd.Series[Any]") -> bool:
+    """Whether an even scale would press most of the values together."""
+    return bool(values.min() > 0 and values.max() / values.min() > LOGARITHMIC_ABOVE)
+
+
+def logarithmic(means: "pd.Series[Any]") -> dict[str, Any]:
+    """A scale of decades. What an interval has below it, 0 and less included, is shown at its lower end."""
+    return {"type": "log", "domainMin": means.min() / 1.5, "clamp": True, "nice": False}
+
+
+def drawn(spec: dict[str, Any], rows: pd.DataFrame, columns: list[str]) -> str:
+    """A specification with `facet`, filled."""
     panels = rows["panel"].unique()[:PANELS_MAX]
     rows = rows[rows["panel"].isin(panels)]
     if len(panels) == 1:
@@ -145,6 +202,10 @@ def _drawn(spec: dict[str, Any], rows: pd.DataFrame, columns: list[str]) -> str:
     if list(panels) == [""]:
         spec["facet"]["header"]["labels"] = False
     spec["data"]["values"] = rows[columns].to_dict("records")
+    return as_svg(spec)
+
+
+def as_svg(spec: dict[str, Any]) -> str:
     alt.Chart.from_dict(spec)  # refuses what is not Vega-Lite
     return _embeddable(vl_convert.vegalite_to_svg(json.dumps(spec)))
 

@@ -28,6 +28,7 @@ MEASURES: dict[str, Measure] = {
     "control_frames_share": Measure("Maintenance's share of frames", better="lower", most=1.0),
     "control_bytes_share": Measure("Maintenance's share of bytes", better="lower", most=1.0),
     "control_airtime_share": Measure("Maintenance's share of airtime", better="lower", most=1.0),
+    "maintenance_ms_per_node_s": Measure("Maintenance airtime per node and second", "ms", "lower"),
     "load_fairness": Measure("Fairness of load (Jain)", better="higher", most=1.0),
     "chain_completion_ratio": Measure("Complete causal chains", better="higher", most=1.0),
     "chain_time_ms_mean": Measure("Time of a complete causal chain", "ms", "lower"),

@@ -25,6 +25,7 @@ Cost
     `control_bytes_share`, `control_airtime_share`: the category `maintenance` / total. (What the link itself sends,
     such as acknowledgements, is a category of its own and part of the total.)
     `frames_per_delivery`, `bytes_per_delivery`, `airtime_per_delivery_ms`: total / delivered.
+    `maintenance_ms_per_node_s`: airtime of the category `maintenance`, in ms, / (nodes times duration).
     `load_fairness`: Jain's index (sum x)^2 / (n sum x^2), where x is a node's sum of `value` over its `load` rows and n
     is the number of nodes; nodes without rows have 0. 1 is an even load, 1/n means that one node carries all.
 Causality
@@ -56,17 +57,21 @@ def summarise(table: pa.Table) -> dict[str, Any]:
         raise CallerError(f"summarise: the table holds {len(runs)} runs; one is allowed")
     end = _rows(table, "end")
     nodes = end["count"][0].as_py() if len(end) else None
+    duration_s = end["t"][0].as_py() if len(end) else None
     delivery = _delivery(table)
     cost = _cost(table)
     delivered = delivery["delivered"]
     return {
         "nodes": nodes,
-        "duration_s": end["t"][0].as_py() if len(end) else None,
+        "duration_s": duration_s,
         **delivery,
         **cost,
         "frames_per_delivery": _ratio(cost["frames_total"], delivered),
         "bytes_per_delivery": _ratio(cost["bytes_total"], delivered),
         "airtime_per_delivery_ms": _ratio(1000 * cost["airtime_s_total"], delivered),
+        "maintenance_ms_per_node_s": _ratio(
+            1000 * cost["airtime_s_by_category"].get(CONTROL, 0), (nodes or 0) * (duration_s or 0)
+        ),
         "load_fairness": _fairness(_rows(table, "load"), nodes or 0),
         **causal_measures(_rows(table, "published")),
         "frames_lost": _sums(_rows(table, "lost"), "detail", "count"),

@@ -39,6 +39,7 @@ class OracleTrees(Protocol):
     summary: ClassVar[str] = "shortest-path trees from perfect knowledge: the limit, in the simulator only"
     Parameters: ClassVar[type[api.Parameters]] = OracleParameters
     messages = Bundle
+    is_limit = True
 
     def __init__(self, host: Host, parameters: OracleParameters) -> None:
         super().__init__(host)

@@ -1,0 +1,99 @@
+"""Who is better, and is it certain: paired t-tests between contenders that met the same networks.
+
+Two contenders are compared seed by seed over the seeds that both have; the difference is Student's (see `summaries`).
+Among many contenders some pair looks different by chance, and to name the best is to have looked at all pairs. So the
+tests of a contest are corrected by Holm's method over all its pairs: the probability that any statement of a contest is
+wrong is at most 1 - confidence, whichever contender turns out best.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from math import inf, sqrt
+from statistics import fmean, stdev
+from typing import Literal, NamedTuple
+
+from roamcast.analysis.student import CONFIDENCE, quantile, two_sided
+
+Better = Literal["higher", "lower"]
+Observations = Mapping[int, float]
+"""What was measured under each seed."""
+
+ROUNDING = 1e-12
+"""Deviations below this share of the values are those of the arithmetic, not of the networks."""
+
+
+class Interval(NamedTuple):
+    """A mean, the half-width of its confidence interval, and how likely it is this far from 0 by chance."""
+
+    n: int
+    mean: float
+    half_width: float  # infinite with fewer than two observations
+    p: float  # two-sided; 1 with fewer than two observations
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half_width
+
+
+class Contest(NamedTuple):
+    """Who has the best mean, who cannot be told from it, and by how much the others are behind."""
+
+    best: str
+    level: list[str]  # in order of their means, without the best
+    behind: list[str]  # the same of those that are certainly worse
+    margins: dict[str, Interval]  # of the best over each other, positive where the best is better
+
+    @property
+    def runner_up(self) -> str | None:
+        return next(iter([*self.level, *self.behind]), None)
+
+
+def interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Interval:
+    """Of independent observations."""
+    observed = list(values)
+    n = len(observed)
+    if n < 2:
+        return Interval(n, observed[0] if observed else 0.0, inf, 1.0)
+    mean = fmean(observed)
+    error = stdev(observed) / sqrt(n)
+    if error <= ROUNDING * max(map(abs, observed)):
+        return Interval(n, mean, 0.0, 1.0 if mean == 0 else 0.0)
+    return Interval(n, mean, quantile(n - 1, confidence) * error, two_sided(mean / error, n - 1))
+
+
+def difference(mine: Observations, theirs: Observations, confidence: float = CONFIDENCE) -> Interval:
+    """Of `mine` minus `theirs`, by seed."""
+    scale = max([abs(value) for value in (*mine.values(), *theirs.values())], default=0.0)
+    gaps = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
+    return interval([gap if abs(gap) > ROUNDING * scale else 0.0 for gap in gaps], confidence)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Each p-value corrected for all: a test is passed at level a if its corrected value is at most a."""
+    corrected = [1.0] * len(p_values)
+    largest = 0.0
+    for passed, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - passed) * p_values[at]))
+        corrected[at] = largest
+    return corrected
+
+
+def contest(values: Mapping[str, Observations], better: Better, confidence: float = CONFIDENCE) -> Contest:
+    """Compares all contenders (at least one, each with at least one observation) with each other."""
+    sign = 1 if better == "higher" else -1
+    order = sorted(values, key=lambda name: -sign * fmean(values[name].values()))
+    best = order[0]
+    pairs = list(combinations(order, 2))
+    found = [difference(values[first], values[second], confidence) for first, second in pairs]
+    corrected = dict(zip(pairs, holm([each.p for each in found]), strict=True))
+    margins = {
+        second: each._replace(mean=sign * each.mean)
+        for (first, second), each in zip(pairs, found, strict=True)
+        if first == best
+    }
+    behind = [name for name in order[1:] if corrected[best, name] <= 1 - confidence and margins[name].mean > 0]
+    return Contest(best, [name for name in order[1:] if name not in behind], behind, margins)
