@@ -11,6 +11,7 @@ from roamcast.protocols.flooding import Flooding, Gossip
 from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.odmrp import Odmrp
 from roamcast.protocols.oracle import OracleTrees
+from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.somer import Somer
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
 
@@ -24,6 +25,7 @@ _ALL: list[type[Protocol]] = [
     Somer,
     Odmrp,
     GeoRendezvous,
+    Overlays,
 ]
 PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}
 

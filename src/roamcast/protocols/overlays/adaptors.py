@@ -1,0 +1,197 @@
+"""Adaptors: what a broker does about what it observes [3.5].
+
+An adaptor names the system events that it wants and is handed each of them; it acts through the broker's managers and
+the relocation layer. The parameter `adaptors` lists those in force, by name or, for one that is not ours, as
+`package.module:Class`. Nothing else has to change to add one.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, ClassVar
+
+from roamcast.errors import ConfigurationError
+from roamcast.protocols.api import Host
+from roamcast.protocols.overlays.brokers import BrokerManager
+from roamcast.protocols.overlays.channel import (
+    BrokerDiscovery,
+    LoadMeasured,
+    ModulatorMeasured,
+    SystemChannel,
+    UpdateDue,
+)
+from roamcast.protocols.overlays.clients import ClientManager, ClientRow
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.relocation import Relocation
+from roamcast.protocols.overlays.resources import ResourceMonitor
+
+
+class Services:
+    """What an adaptor works with."""
+
+    def __init__(
+        self,
+        host: Host,
+        parameters: OverlaysParameters,
+        channel: SystemChannel,
+        resources: ResourceMonitor,
+        brokers: BrokerManager,
+        clients: ClientManager,
+        relocation: Relocation,
+    ) -> None:
+        self.host = host
+        self.parameters = parameters
+        self.channel = channel
+        self.resources = resources
+        self.brokers = brokers
+        self.clients = clients
+        self.relocation = relocation
+
+    def producers_of(self, row: ClientRow) -> list[int]:
+        """The home brokers of the producers that may have something for a client."""
+        return [broker for broker, offer in self.clients.sources.items() if row.wants.may_match(offer)]
+
+    def mean_path_hops(self, producers: Iterable[int], broker: int) -> float:
+        """The mean length of the overlay paths from these brokers; those without a path are left out."""
+        lengths = [self.brokers.topology.distance(broker, producer) for producer in producers]
+        known = [length for length in lengths if length is not None]
+        return sum(known) / len(known) if known else 0.0
+
+
+class Adaptor(ABC):
+    events: ClassVar[tuple[type[Any], ...]]  # kinds of system events that it wants
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    @abstractmethod
+    def process(self, event: Any) -> None:
+        """One of the wanted events happened."""
+
+
+class TopologyAdaptor(Adaptor):
+    """Dynamic construction of the broker network: every period, look around and pass on what changed [2.3]."""
+
+    events = (UpdateDue,)
+
+    def process(self, event: UpdateDue) -> None:
+        self.services.brokers.forget_silent()
+        self.services.brokers.discover()
+
+
+class HomeBrokerAdaptor(Adaptor):
+    """Dynamic change of the home broker [2.4 step 2, figure 6]."""
+
+    events = (BrokerDiscovery,)
+
+    def process(self, event: BrokerDiscovery) -> None:
+        services = self.services
+        row = services.clients.table.get(event.client)
+        if event.candidate is None or row is None or event.candidate == row.home:
+            return
+        if self._prefers_candidate(row, event):
+            services.relocation.migrate(event.client, event.candidate)
+
+    def _prefers_candidate(self, row: ClientRow, event: BrokerDiscovery) -> bool:
+        services = self.services
+        assert event.candidate is not None
+        threshold = services.parameters.overload_threshold
+        own_load = services.resources.load
+        if own_load > threshold or event.load > threshold:
+            return event.load < own_load  # one is overloaded: the other; both: the lighter
+        producers = services.producers_of(row)
+        here = services.mean_path_hops(producers, services.host.address) + event.home_hops
+        there = services.mean_path_hops(producers, event.candidate) + event.distance_hops
+        return there < here
+
+
+class LoadBalancingAdaptor(Adaptor):
+    """An overloaded broker gives the client that costs most to the least loaded of its neighbours.
+
+    The home-broker adaptor keeps clients away from overloaded brokers, but acts only when a client moves. This one acts
+    on the load itself, on one client per reading, and only if the neighbour will still be the less loaded of the two.
+    """
+
+    events = (LoadMeasured, ModulatorMeasured)
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._shares: dict[int, float] = {}  # client -> CPU time in the last reading of its modulator, s
+        self._rests_until_s = 0.0
+
+    def process(self, event: LoadMeasured | ModulatorMeasured) -> None:
+        if isinstance(event, ModulatorMeasured):
+            self._shares[event.client] = event.cpu_s
+            return
+        services = self.services
+        now_s = services.host.now()
+        if event.load <= services.parameters.overload_threshold or now_s < self._rests_until_s:
+            return
+        clients = services.clients.table
+        shares = [(cpu_s, client) for client, cpu_s in self._shares.items() if client in clients]
+        linked = services.brokers.topology.linked(services.host.address)
+        if not shares or not linked:
+            return
+        lightest = min(linked, key=lambda broker: (services.brokers.load(broker), broker))
+        total_s = sum(cpu_s for cpu_s, _ in shares)
+        cpu_s, client = max(shares)
+        moved = event.load * cpu_s / total_s if total_s else 0.0
+        after = services.brokers.load(lightest) + moved
+        fits = after < min(event.load, services.parameters.overload_threshold)
+        if fits and services.relocation.migrate(client, lightest):
+            services.brokers.loads[lightest] = after
+            self._rests_until_s = now_s + REST_S
+
+
+REST_S = 6.0  # the load needs a few readings to show what a relocation has changed
+
+
+class PlacementAdaptor(Adaptor):
+    """Moves a modulator that shrinks its events upstream, to the home broker of its only producer, and back downstream
+    when it does not shrink them (any more). An extra of ours: the paper leaves placement to future work [6]."""
+
+    events = (ModulatorMeasured,)
+
+    def process(self, event: ModulatorMeasured) -> None:
+        services = self.services
+        row = services.clients.table.get(event.client)
+        if row is None or row.modulator is None or event.bytes_in == 0:
+            return
+        shrinks = event.bytes_out < SHRINKS_BELOW * event.bytes_in
+        producers = services.producers_of(row)
+        if shrinks and len(producers) == 1 and services.host.address == row.home:
+            services.relocation.migrate(event.client, producers[0], "upstream")
+        elif not shrinks and services.host.address != row.home:
+            services.relocation.migrate(event.client, row.home, "downstream")
+
+
+SHRINKS_BELOW = 0.5  # share of its input's bytes that a modulator may put out to be moved upstream
+
+ADAPTORS: dict[str, type[Adaptor]] = {
+    "topology": TopologyAdaptor,
+    "home-broker": HomeBrokerAdaptor,
+    "load-balancing": LoadBalancingAdaptor,
+    "placement": PlacementAdaptor,
+}
+
+
+def install_adaptors(names: str, services: Services) -> list[Adaptor]:
+    """Builds the adaptors of a comma-separated list and registers them with the system channel."""
+    adaptors = [adaptor_class(name)(services) for name in filter(None, names.replace(" ", "").split(","))]
+    for adaptor in adaptors:
+        for kind in adaptor.events:
+            services.channel.register(kind, adaptor.process)
+    return adaptors
+
+
+def adaptor_class(name: str) -> type[Adaptor]:
+    if name in ADAPTORS:
+        return ADAPTORS[name]
+    module, separator, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute) if separator else None
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if not (isinstance(found, type) and issubclass(found, Adaptor)):
+        raise ConfigurationError(f"adaptors: {name!r} is unknown; allowed: {', '.join(ADAPTORS)}, package.module:Class")
+    return found

@@ -1,0 +1,177 @@
+"""The broker manager: which brokers there are, how they are linked, and how to reach them [2.3, 3.3].
+
+It keeps the paper's four tables: neighbours (BNT), information (BIT: loads), topology (BTT) and routing (BRT, worked
+out of the topology table on demand). It offers the operations that the topology adaptor puts together: discover
+neighbours, propagate what changed, forget who fell silent.
+
+A broker that starts discovers its neighbours at once and, for `bootstrap_s`, propagates what it learns every
+`bootstrap_period_s`, so that the network knows itself after seconds rather than after as many update periods as the
+overlay is wide. What stands then is the overlay that a broker without a topology adaptor keeps for good.
+
+Each update period a broker gives its own row a new sequence number even if its neighbours are the same. The number then
+is also a sign of life (brokers that show none for `SILENT_PERIODS` are forgotten), and a lost propagation is made up
+for by the next.
+"""
+
+from roamcast.protocols.api import Host
+from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
+from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.messages import LinkState, Probe, Topology
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.resources import ResourceMonitor
+from roamcast.protocols.overlays.search import RingSearch, Sighting
+from roamcast.protocols.overlays.tables import TopologyTable
+
+SILENT_PERIODS = 8  # news may need a period for each link of its way
+UPDATE = "brokers.update"
+BOOTSTRAP = "brokers.bootstrap"
+PROBE = "brokers.probe"
+
+
+class BrokerManager:
+    def __init__(
+        self,
+        host: Host,
+        concentrator: Concentrator,
+        channel: SystemChannel,
+        search: RingSearch,
+        resources: ResourceMonitor,
+        parameters: OverlaysParameters,
+    ) -> None:
+        self.neighbours: dict[int, int] = {}  # BNT: chosen neighbour -> length of the link in hops
+        self.loads: dict[int, float] = {}  # BIT
+        self.topology = TopologyTable(host.address)  # BTT
+        self._host = host
+        self._concentrator = concentrator
+        self._channel = channel
+        self._search = search
+        self._resources = resources
+        self._parameters = parameters
+        self._started_s = host.now()
+        self._sequence = int(host.now() * 1000)  # ahead of all rows of a former life
+        self._shown: tuple[int, ...] = ()
+        self._told: dict[int, None] = {}  # neighbours at the last propagation
+        concentrator.on(Topology, self._on_topology)
+        concentrator.on(Probe, self._on_probe)
+        concentrator.on_tick(UPDATE, self._on_update)
+        concentrator.on_tick(BOOTSTRAP, self._on_bootstrap)
+        concentrator.on_tick(PROBE, self._probe)
+        concentrator.detour = self.path
+
+    def start(self) -> None:
+        self._renew_own_row()
+        draw = self._host.random.random
+        self._host.set_timer(draw() * self._parameters.bootstrap_period_s / 2, (BOOTSTRAP, 0))
+        self._host.set_timer(draw() * self._parameters.update_period_s + self._parameters.bootstrap_s, (UPDATE, 0))
+        if self._parameters.probe_period_s:
+            first_s = self._parameters.bootstrap_s + draw() * self._parameters.probe_period_s
+            self._host.set_timer(first_s, (PROBE, 0))
+
+    @property
+    def known(self) -> list[int]:
+        """All brokers heard of, this one among them, by address."""
+        return sorted(self.topology.rows)
+
+    @property
+    def is_settled(self) -> bool:
+        """The bootstrap is over: brokers within reach have heard of each other."""
+        return self._host.now() - self._started_s >= self._parameters.bootstrap_s
+
+    def path(self, destination: int) -> tuple[int, ...]:
+        """The source route from here to a broker; straight there if the overlay knows no way."""
+        if not self._parameters.source_routing:
+            return (destination,)
+        suspects = frozenset(node for node in list(self._concentrator.suspects) if self._concentrator.is_suspect(node))
+        return self.topology.path(destination, suspects) or (destination,)
+
+    def load(self, broker: int) -> float:
+        """What is known of a broker's load; nothing counts as idle."""
+        return self._resources.load if broker == self._host.address else self.loads.get(broker, 0.0)
+
+    # -- What the topology adaptor puts together ---------------------------------------------------------------------
+
+    def discover(self) -> None:
+        """Looks for neighbours; when they are found, takes them over and propagates all changes (steps 1 and 2)."""
+        self._search.start(self._on_neighbours)
+
+    def propagate(self) -> None:
+        """Sends the rows that changed since the last time to the neighbours, and all rows to new ones (step 2)."""
+        rows = self.topology.rows
+        changed = tuple(rows[broker] for broker in sorted(self.topology.changed))
+        self.topology.changed.clear()
+        linked = sorted({*self.neighbours, *self.topology.linked(self._host.address)})
+        for neighbour in linked:
+            news = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
+            if news:
+                self._concentrator.send(neighbour, Topology(news))
+        self._told = dict.fromkeys(linked)
+
+    def forget_silent(self) -> None:
+        """Drops brokers that have shown no sign of life for long."""
+        patience_s = SILENT_PERIODS * self._parameters.update_period_s
+        for broker in self.topology.expire(self._host.now() - patience_s):
+            self.loads.pop(broker, None)
+
+    # -- Inside ------------------------------------------------------------------------------------------------------
+
+    def _on_neighbours(self, sightings: list[Sighting]) -> None:
+        for sighting in sightings:
+            self.loads[sighting.broker] = sighting.load
+        chosen = sorted(sightings, key=self._preference)[: self._parameters.neighbours_max]
+        self.neighbours = {sighting.broker: sighting.hops for sighting in chosen}
+        self._renew_own_row()
+        self.propagate()
+
+    def _preference(self, sighting: Sighting) -> tuple[int, bool, int]:
+        """Nearest first, then who is a neighbour already, then in an order that is different at every broker, lest
+        low addresses collect all the links."""
+        mixed = (sighting.broker * 2_654_435_761 ^ self._host.address * 2_246_822_519) % 2**32
+        return sighting.hops, sighting.broker not in self.neighbours, mixed
+
+    def _renew_own_row(self) -> None:
+        self._sequence += 1
+        row = LinkState(
+            self._host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load
+        )
+        self.topology.merge(row, self._host.now())
+        self._show_links()
+
+    def _on_topology(self, source: int, message: Topology, hops: int) -> None:
+        now_s = self._host.now()
+        changed = 0
+        for row in message.rows:
+            if row.broker != self._host.address and self.topology.merge(row, now_s):
+                self.loads[row.broker] = row.load
+                changed += 1
+        self._concentrator.suspects.pop(source, None)
+        if changed:
+            self._channel.post(BrokerPropagation(source, changed))
+
+    def _on_bootstrap(self, _: int) -> None:
+        if self.neighbours:
+            self.propagate()
+        else:
+            self.discover()
+        if not self.is_settled:
+            self._host.set_timer(self._parameters.bootstrap_period_s, (BOOTSTRAP, 0))
+
+    def _on_update(self, _: int) -> None:
+        self._host.set_timer(self._parameters.update_period_s, (UPDATE, 0))
+        self._channel.post(UpdateDue())
+
+    def _probe(self, _: int) -> None:
+        self._host.set_timer(self._parameters.probe_period_s, (PROBE, 0))
+        for broker in self.known:
+            if broker != self._host.address:
+                self._concentrator.carry(self.path(broker), Probe(self._host.address))
+
+    def _on_probe(self, source: int, probe: Probe, hops: int) -> None:
+        self._host.structure("path", peer=probe.origin, value=float(hops))
+
+    def _show_links(self) -> None:
+        links = tuple(sorted(self.neighbours))
+        for gone in (broker for broker in self._shown if broker not in self.neighbours):
+            self._host.structure("link", peer=gone, value=0.0)
+        for new in (broker for broker in links if broker not in self._shown):
+            self._host.structure("link", peer=new, value=1.0)
+        self._shown = links

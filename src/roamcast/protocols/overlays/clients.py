@@ -1,0 +1,460 @@
+"""The consumers' side of a broker: the client information table, and the way of an event through it [3.3].
+
+A row belongs to a client whose modulator runs here; this broker is its *site*, and normally its home broker too. Events
+for it pass through the row's intake (in order, once), its modulator (on the broker's CPU), and out as numbered
+deliveries that are repeated until the client acknowledges them.
+
+The producers' home brokers are told twice how far a client has got: *processed* means that the event need not be sent
+again, *settled* that the client has it, or that its modulator threw it away. An event that a modulator keeps for later,
+as a window does, is settled with the delivery that comes of it. A client that loses its broker tells the next one what
+it has got, and every home broker starts over from there; so what was acknowledged survives as long as one copy exists.
+"""
+
+from collections import deque
+from typing import Any
+
+from roamcast.errors import ConfigurationError, PeerError
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols.api import Host
+from roamcast.protocols.overlays.brokers import BrokerManager
+from roamcast.protocols.overlays.channel import BrokerDiscovery, ModulatorMeasured, SystemChannel
+from roamcast.protocols.overlays.concentrator import Concentrator, backoff_s
+from roamcast.protocols.overlays.intake import Arrival, Intake
+from roamcast.protocols.overlays.messages import (
+    Announce,
+    Attach,
+    Attached,
+    Cursor,
+    Delivery,
+    DeliveryAck,
+    Detach,
+    Forward,
+    Receipt,
+    Register,
+    RegisterAck,
+    Registration,
+    Registrations,
+    Report,
+    ReportAck,
+    Served,
+    WelcomeAck,
+)
+from roamcast.protocols.overlays.modulators import Modulator, Outcome, compile_modulator
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.resources import ResourceMonitor
+from roamcast.protocols.overlays.sources import SourceManager
+from roamcast.protocols.overlays.wants import Wants
+
+DELIVERIES_MAX = 64  # per client, sent and not yet acknowledged; further events wait
+SWEEP_S = 10.0
+MOVED_MAX = 1024  # clients whose new site is remembered
+RECEIPTS = "clients.receipts"
+RETRY = "clients.retry"
+SWEEP = "clients.sweep"
+
+
+class _Sent:
+    """A delivery that waits for its acknowledgement."""
+
+    __slots__ = ("delivery", "due_s", "tries")
+
+    def __init__(self, delivery: Delivery, due_s: float) -> None:
+        self.delivery = delivery
+        self.due_s = due_s
+        self.tries = 1
+
+
+class _Unsettled:
+    """An event that was processed; it is settled when deliveries up to `sequence` are acknowledged."""
+
+    __slots__ = ("number", "publisher", "sequence")
+
+    def __init__(self, publisher: int, number: int, sequence: int | None) -> None:
+        self.publisher = publisher
+        self.number = number
+        self.sequence = sequence  # None: kept by the modulator, so that depends on what comes of it
+
+
+class ClientRow:
+    def __init__(self, client: int, epoch: int, generation: int, now_s: float) -> None:
+        self.client = client
+        self.epoch = epoch
+        self.generation = generation
+        self.version = 0
+        self.registered = 0  # the version that the producers' home brokers were told
+        self.is_passive = False  # a relocation brings it here, but its state has not come yet
+        self.is_current = True  # false once it left the table
+        self.home = -1
+        self.wants = Wants(())
+        self.modulator_text = ""
+        self.modulator: Modulator | None = None  # None passes everything on
+        self.produces = False
+        self.advertised: Interest | None = None
+        self.intake = Intake()
+        self.processed: dict[int, int] = {}
+        self.settled: dict[int, int] = {}
+        self.origins: dict[int, int] = {}  # publisher -> the home broker that its events come from
+        self.unreported: dict[int, int] = {}  # processed since the last delivery
+        self.sequence = 0  # of the last delivery
+        self.acknowledged = 0
+        self.deliveries: dict[int, _Sent] = {}
+        self.unsettled: deque[_Unsettled] = deque()
+        self.heard_s = now_s
+        self.bytes_in = 0  # since the last reading, like the two below
+        self.bytes_out = 0
+        self.cpu_s = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing of it is being computed."""
+        return self.intake.taken == self.processed
+
+    def start_from(self, cursors: tuple[Cursor, ...]) -> None:
+        self.intake.resume(cursors)
+        self.processed = dict(self.intake.taken)
+        self.settled = dict(self.intake.taken)
+
+    def set_modulator(self, text: str, state: bytes | None = None) -> None:
+        self.modulator_text = text
+        try:
+            self.modulator = compile_modulator(text) if text else None
+        except ConfigurationError as error:
+            raise PeerError(f"client {self.client}: {error}") from None
+        if self.modulator is not None and state is not None:
+            self.modulator.restore(state)
+
+    def resume_unsettled(self, events: tuple[tuple[int, int, int], ...]) -> None:
+        # An event whose only delivery came before all others has sequence 0, which is acknowledged from the start;
+        # here 0 stands for "kept by the modulator", and such an event is settled with the next delivery all the same.
+        self.unsettled.extend(_Unsettled(publisher, number, sequence or None) for publisher, number, sequence in events)
+
+    def acknowledge(self, sequence: int) -> list[int]:
+        """The client has deliveries up to `sequence`; the publishers whose events are thereby settled."""
+        self.acknowledged = max(self.acknowledged, sequence)
+        for sent in [number for number in self.deliveries if number <= sequence]:
+            del self.deliveries[sent]
+        settled: dict[int, None] = {}
+        while self.unsettled and self.unsettled[0].sequence is not None:
+            if self.unsettled[0].sequence > self.acknowledged:
+                break
+            event = self.unsettled.popleft()
+            self.settled[event.publisher] = max(event.number, self.settled.get(event.publisher, 0))
+            settled[event.publisher] = None
+        return list(settled)
+
+
+class ClientManager:
+    def __init__(
+        self,
+        host: Host,
+        concentrator: Concentrator,
+        channel: SystemChannel,
+        brokers: BrokerManager,
+        sources: SourceManager,
+        resources: ResourceMonitor,
+        parameters: OverlaysParameters,
+    ) -> None:
+        self.table: dict[int, ClientRow] = {}  # CIT
+        self.sources: dict[int, Interest | None] = {}  # producers' home brokers -> what they offer
+        self.moved: dict[int, tuple[int, int, int]] = {}  # client -> epoch and generation of its new site, the site
+        self.served: dict[int, tuple[int, int, int]] = {}  # client of this home -> the same, of a site elsewhere
+        self.on_progress: list[Any] = []  # called with a row after each event that it processed
+        self._host = host
+        self._concentrator = concentrator
+        self._channel = channel
+        self._brokers = brokers
+        self._producers = sources
+        self._resources = resources
+        self._parameters = parameters
+        self._receipts: dict[int, dict[tuple[int, int], None]] = {}  # source -> (client, publisher)
+        self._ticking = False
+        for kind, handler in (
+            (Attach, self._on_attach),
+            (Report, self._on_report),
+            (Announce, self._on_announce),
+            (RegisterAck, self._on_register_ack),
+            (Forward, self._on_forward),
+            (DeliveryAck, self._on_delivery_ack),
+            (Detach, self._on_detach),
+            (Served, self._on_served),
+        ):
+            concentrator.on(kind, handler)
+        concentrator.on_tick(RECEIPTS, self._send_receipts)
+        concentrator.on_tick(RETRY, self._repeat)
+        concentrator.on_tick(SWEEP, self._sweep)
+
+    def start(self) -> None:
+        self._host.set_timer(SWEEP_S, (SWEEP, 0))
+
+    # -- Clients come, change and go ---------------------------------------------------------------------------------
+
+    def _on_attach(self, source: int, message: Attach, hops: int) -> None:
+        client = message.client
+        served = self.served.get(client)
+        if served is not None and served[0] == message.epoch:
+            self._concentrator.send(served[2], message)
+            return
+        row = self.table.get(client)
+        moved = self.moved.get(client)
+        has_left = moved is not None and moved[0] >= message.epoch
+        is_coming = row is not None and row.is_passive and row.epoch >= message.epoch
+        if has_left or is_coming:
+            return  # its site, or its site to be, will welcome the client, which then repeats this there
+        if row is None or message.epoch > row.epoch:
+            row = self._admit(message)
+        elif message.epoch == row.epoch and message.version > row.version:
+            self._update(row, message)
+        if message.epoch == row.epoch:
+            row.heard_s = self._host.now()
+            self._concentrator.send(client, Attached(row.epoch, row.version))
+
+    def _admit(self, message: Attach) -> ClientRow:
+        self.drop(message.client)
+        self.moved.pop(message.client, None)
+        self.served.pop(message.client, None)
+        row = ClientRow(message.client, message.epoch, 0, self._host.now())
+        row.home = self._host.address
+        row.start_from(message.cursors)
+        self.table[message.client] = row
+        self._update(row, message)
+        return row
+
+    def _update(self, row: ClientRow, message: Attach) -> None:
+        row.version = message.version
+        row.wants = Wants(message.wants)
+        if message.modulator != row.modulator_text:
+            row.set_modulator(message.modulator)
+        row.produces, row.advertised = message.produces, message.advertised
+        if row.produces:
+            self._producers.host_producer(row.client, message.advertised)
+        if not row.is_passive:
+            self.register(row)
+
+    def drop(self, client: int) -> ClientRow | None:
+        """Takes a client out of the table."""
+        row = self.table.pop(client, None)
+        if row is not None:
+            row.is_current = False
+            for source in self.sources:
+                self._concentrator.answered(("register", client, source))
+        return row
+
+    def _on_detach(self, source: int, message: Detach, hops: int) -> None:
+        row = self.table.get(source)
+        if row is not None and row.epoch <= message.epoch:
+            self.drop(source)
+            row.wants = Wants(())
+            row.generation += 1  # so that the word counts; another home of a later epoch counts more
+            self.register(row)
+            self._producers.drop_producer(source)
+
+    def _on_report(self, source: int, message: Report, hops: int) -> None:
+        client = message.client
+        served = self.served.get(client)
+        if served is not None and served[0] == message.epoch and client not in self.table:
+            self._concentrator.send(served[2], message)
+            self._concentrator.send(source, ReportAck(message.epoch, True))
+            return
+        row = self.table.get(client)
+        moved = self.moved.get(client)
+        known = (row is not None and row.epoch == message.epoch) or (moved is not None and moved[0] == message.epoch)
+        if source == client:
+            self._concentrator.send(client, ReportAck(message.epoch, known))
+        if row is not None and row.epoch == message.epoch:
+            row.heard_s = self._host.now()
+            if not row.is_passive:
+                candidate = message.nearest if message.nearest != self._host.address else None
+                self._channel.post(BrokerDiscovery(client, candidate, message.distance_hops, message.load, hops))
+
+    def _on_served(self, source: int, message: Served, hops: int) -> None:
+        self.served[message.client] = (message.epoch, message.generation, source)
+        self._concentrator.send(source, WelcomeAck(message.epoch, message.generation))
+
+    def _sweep(self, _: int) -> None:
+        """Drops clients that have not been heard of for long, and reads how modulators behave."""
+        self._host.set_timer(SWEEP_S, (SWEEP, 0))
+        for remembered in (self.moved, self.served):
+            while len(remembered) > MOVED_MAX:
+                del remembered[next(iter(remembered))]
+        silent_s = self._host.now() - self._parameters.store_lifetime_s
+        for client, row in list(self.table.items()):
+            if row.heard_s < silent_s:
+                self.drop(client)
+                if not row.is_passive:
+                    row.wants = Wants(())
+                    row.generation += 1
+                    self.register(row)
+            elif row.bytes_in:
+                self._channel.post(ModulatorMeasured(client, row.bytes_in, row.bytes_out, row.cpu_s))
+                row.bytes_in = row.bytes_out = 0
+                row.cpu_s = 0.0
+
+    # -- Producers' home brokers -------------------------------------------------------------------------------------
+
+    def register(self, row: ClientRow, known_to: tuple[int, ...] = ()) -> None:
+        """Tells all producers' home brokers, except those that know, what the client wants and where it is."""
+        row.registered = row.version
+        for source, offer in self.sources.items():
+            if source not in known_to and (not row.wants or row.wants.may_match(offer)):
+                message = Register(self._registration(row))
+                self._concentrator.ask(("register", row.client, source), source, message)
+
+    def _registration(self, row: ClientRow) -> Registration:
+        return Registration(
+            row.client,
+            row.epoch,
+            row.generation,
+            row.version,
+            self._host.address,
+            row.wants.rows,
+            tuple(row.processed.items()),
+        )
+
+    def _on_register_ack(self, source: int, message: RegisterAck, hops: int) -> None:
+        row = self.table.get(message.client)
+        if row is None or (message.epoch, message.generation, message.version) == (
+            row.epoch,
+            row.generation,
+            row.version,
+        ):
+            self._concentrator.answered(("register", message.client, source))
+
+    def _on_announce(self, source: int, message: Announce, hops: int) -> None:
+        rows: list[Registration] = []
+        if message.active:
+            self.sources[source] = message.advertised
+            for row in self.table.values():
+                if not row.is_passive and row.wants and row.wants.may_match(message.advertised):
+                    rows.append(self._registration(row))
+        else:
+            self.sources.pop(source, None)
+        self._concentrator.send(source, Registrations(message.number, tuple(rows)))
+
+    # -- Events ------------------------------------------------------------------------------------------------------
+
+    def _on_forward(self, source: int, message: Forward, hops: int) -> None:
+        event = message.event
+        for client, previous in message.targets:
+            row = self.table.get(client)
+            if row is None:
+                self.send_after(client, Arrival(event, message.hops + hops, previous), message.source)
+                continue
+            row.origins[event.publisher] = message.source
+            if row.intake.is_new(event):
+                row.intake.offer(event, previous, message.hops + hops)
+                self.drain(row)
+            elif not row.is_passive:
+                self._receipt_soon(row, event.publisher)
+
+    def send_after(self, client: int, arrival: Arrival, source: int) -> None:
+        """The client has another site by now; its events follow it, unless the variant gives them up."""
+        moved = self.moved.get(client)
+        if moved is not None and self._parameters.relocation in ("strict", "fresh-modulator"):
+            onward = Forward(source, arrival.hops, ((client, arrival.previous),), arrival.event)
+            self._concentrator.carry(self._brokers.path(moved[2]), onward)
+
+    def drain(self, row: ClientRow) -> None:
+        """Processes what has come and whose turn it is."""
+        while not row.is_passive and len(row.deliveries) < DELIVERIES_MAX and self._resources.has_room:
+            arrival = row.intake.take()
+            if arrival is None:
+                return
+            if row.modulator is None:
+                self._processed(row, arrival, Outcome((arrival.event,)), 0.0)
+            else:
+                self._modulate(row, row.modulator, arrival)
+
+    def _modulate(self, row: ClientRow, modulator: Modulator, arrival: Arrival) -> None:
+        def finish(outcome: Outcome, cpu_s: float) -> None:
+            if row.is_current:
+                self._processed(row, arrival, outcome, cpu_s)
+                self.drain(row)
+
+        event = arrival.event
+        self._resources.run(modulator.cost_s(event), lambda: modulator.process(event), finish)
+
+    def _processed(self, row: ClientRow, arrival: Arrival, outcome: Outcome, cpu_s: float) -> None:
+        event = arrival.event
+        row.processed[event.publisher] = row.unreported[event.publisher] = event.number
+        row.bytes_in += len(event.payload)
+        row.cpu_s += cpu_s
+        for output in outcome.outputs:
+            self._deliver(row, output, arrival.hops)
+        if outcome.outputs:
+            for kept in row.unsettled:
+                if kept.sequence is None:
+                    kept.sequence = row.sequence
+        row.unsettled.append(_Unsettled(event.publisher, event.number, None if outcome.is_kept else row.sequence))
+        row.acknowledge(row.acknowledged)  # settles what had no delivery
+        self._receipt_soon(row, event.publisher)
+        for notify in self.on_progress:
+            notify(row)
+
+    def _deliver(self, row: ClientRow, event: Event, hops: int) -> None:
+        row.sequence += 1
+        row.bytes_out += len(event.payload)
+        cursors = tuple(row.unreported.items())
+        row.unreported.clear()
+        delivery = Delivery(row.epoch, row.sequence, self._host.address, min(255, hops), event, cursors)
+        self._send_delivery(row, delivery)
+
+    def _send_delivery(self, row: ClientRow, delivery: Delivery) -> None:
+        row.deliveries[delivery.sequence] = _Sent(delivery, self._host.now() + self._parameters.retry_s)
+        self._concentrator.carry(self._path_to(row), delivery)
+        if not self._ticking:
+            self._ticking = True
+            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
+
+    def resume_delivery(self, row: ClientRow, delivery: Delivery) -> None:
+        """A relocation brought a delivery that the client has not acknowledged yet."""
+        self._send_delivery(row, delivery)
+
+    def _path_to(self, row: ClientRow) -> tuple[int, ...]:
+        if row.home == self._host.address:
+            return (row.client,)
+        return (*self._brokers.path(row.home), row.client)
+
+    def _repeat(self, _: int) -> None:
+        self._ticking = False
+        now_s = self._host.now()
+        for row in self.table.values():
+            for sent in row.deliveries.values():
+                if sent.due_s <= now_s:
+                    sent.tries += 1
+                    sent.due_s = now_s + backoff_s(self._parameters.retry_s, sent.tries)
+                    self._concentrator.carry(self._path_to(row), sent.delivery)
+        if any(row.deliveries for row in self.table.values()):
+            self._ticking = True
+            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
+
+    def _on_delivery_ack(self, source: int, message: DeliveryAck, hops: int) -> None:
+        row = self.table.get(source)
+        if row is None or row.epoch != message.epoch or row.is_passive:
+            return
+        if message.sequence > row.sequence:
+            raise PeerError(f"client {source} acknowledges delivery {message.sequence} of {row.sequence}")
+        row.heard_s = self._host.now()
+        for publisher in row.acknowledge(message.sequence):
+            self._receipt_soon(row, publisher)
+        self.drain(row)
+
+    def _receipt_soon(self, row: ClientRow, publisher: int) -> None:
+        source = row.origins.get(publisher)
+        if source is None:
+            return
+        if not self._receipts:
+            self._host.set_timer(self._parameters.acknowledgement_delay_s, (RECEIPTS, 0))
+        self._receipts.setdefault(source, {})[row.client, publisher] = None
+
+    def _send_receipts(self, _: int) -> None:
+        receipts, self._receipts = self._receipts, {}
+        for source, pairs in receipts.items():
+            rows = []
+            for client, publisher in pairs:
+                row = self.table.get(client)
+                if row is not None and not row.is_passive:
+                    processed, settled = row.processed.get(publisher, 0), row.settled.get(publisher, 0)
+                    rows.append((client, row.epoch, publisher, processed, settled))
+            if rows:
+                self._concentrator.send(source, Receipt(tuple(rows)))

@@ -1,0 +1,201 @@
+"""The concentrator: the hub through which everything enters and leaves a node [3.1].
+
+It brings payloads to other nodes (`send`), along source routes (`carry`) or until they are answered (`ask`), and hands
+what arrives, and timers that ran out, to whichever component registered for it. So components know messages, not each
+other.
+
+- A message that is too long for a frame travels in fragments and is put together by the next node that looks at it: the
+  destination, or each broker of a source route.
+- A relay that cannot reach the next broker of a source route takes a way of its own to the route's end (2.3 of the
+  paper: "compute an alternative path").
+- `ask` repeats a request, at intervals that double up to eight times the first, until `answered` or until it has been
+  sent `tries_max` times. What is lost is therefore repeated by whoever needs the answer, and by nobody else.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from roamcast.errors import PeerError
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.overlays.messages import Carried, Fragment, Payload
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.routing import Unicast, UnicastOwner, unicast
+
+Handler = Callable[[int, Any, int], None]  # source, message, hops
+TimerHandler = Callable[[int], None]
+
+PIECE_BYTES = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
+ASSEMBLIES_MAX = 64  # messages that may be incomplete at one time
+SUSPICION_S = 10.0  # a node that could not be reached is avoided as a relay for so long
+RETRY = "concentrator.retry"
+NO_PATH = "overlays: no path"
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder[Message](Payload)
+
+
+def backoff_s(first_s: float, tries: int) -> float:
+    """How long to wait after the `tries`-th try."""
+    return first_s * (1 << min(max(tries - 1, 0), 3))
+
+
+class _Request:
+    __slots__ = ("destination", "due_s", "message", "on_failure", "tries", "tries_max")
+
+    def __init__(
+        self, destination: int, message: Message, tries_max: int, on_failure: Callable[[], None] | None
+    ) -> None:
+        self.destination = destination
+        self.message = message
+        self.tries = 1
+        self.tries_max = tries_max
+        self.due_s = 0.0
+        self.on_failure = on_failure
+
+
+class Concentrator(UnicastOwner):
+    def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
+        self.host = host
+        self.unicast: Unicast = unicast(parameters.unicast, host, self)
+        self.detour: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)
+        self.suspects: dict[int, float] = {}  # node -> until when it is avoided
+        self._retry_s = parameters.retry_s
+        self._handlers: dict[type[Message], Handler] = {}
+        self._timers: dict[str, TimerHandler] = {}
+        self._requests: dict[Hashable, _Request] = {}
+        self._ticking = False
+        self._fragmented = 0
+        self._assemblies: dict[tuple[int, int], dict[int, bytes]] = {}
+        self.on(Carried, self._relay)
+        self.on(Fragment, self._assemble)
+        self.on_tick(RETRY, self._repeat)
+
+    # -- For the components --------------------------------------------------------------------------------------
+
+    def on(self, kind: type[Message], handler: Handler) -> None:
+        """`handler(source, message, hops)` gets every message of this kind."""
+        self._handlers[kind] = handler
+
+    def on_tick(self, name: str, handler: TimerHandler) -> None:
+        """`handler(key)` is called when a timer of this name runs out."""
+        self._timers[name] = handler
+
+    def send(self, destination: int, message: Message) -> None:
+        data = _encode(message)
+        if len(data) <= PIECE_BYTES:
+            self.unicast.send(destination, message)
+            return
+        self._fragmented += 1
+        pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
+        for index, piece in enumerate(pieces):
+            self.unicast.send(destination, Fragment(self._fragmented, index, len(pieces), piece))
+
+    def carry(self, path: tuple[int, ...], payload: Any, hops: int = 0) -> None:
+        """Sends a payload along a source route, which ends with its destination."""
+        self.send(path[0], Carried(path[1:], hops, payload))
+
+    def ask(
+        self,
+        key: Hashable,
+        destination: int,
+        message: Message,
+        tries_max: int = 6,
+        on_failure: Callable[[], None] | None = None,
+    ) -> None:
+        """Sends a request until it is answered; a new one with the same key replaces the old."""
+        request = _Request(destination, message, tries_max, on_failure)
+        request.due_s = self.host.now() + self._retry_s
+        self._requests[key] = request
+        self.send(destination, message)
+        self._tick()
+
+    def answered(self, key: Hashable) -> bool:
+        """The request need not be repeated; false if there is none (any more)."""
+        return self._requests.pop(key, None) is not None
+
+    def is_asking(self, key: Hashable) -> bool:
+        return key in self._requests
+
+    def is_suspect(self, node: int) -> bool:
+        until_s = self.suspects.get(node)
+        if until_s is None:
+            return False
+        if until_s <= self.host.now():
+            del self.suspects[node]
+            return False
+        return True
+
+    # -- For the protocol ----------------------------------------------------------------------------------------
+
+    def on_timer(self, timer: Timer) -> None:
+        handler = self._timers.get(timer[0])
+        if handler is not None:
+            handler(timer[1])
+        else:
+            self.unicast.on_timer(timer)
+
+    def on_unicast(self, source: int, payload: Message, hops: int) -> None:
+        handler = self._handlers.get(type(payload))
+        if handler is not None:  # what is for brokers may reach a node that is none (any more)
+            handler(source, payload, hops)
+
+    def on_unreachable(self, destination: int, payload: Message) -> None:
+        self.suspects[destination] = self.host.now() + SUSPICION_S
+        if not isinstance(payload, Carried):
+            return
+        if payload.path:
+            self.carry(self.detour(payload.path[-1]), payload.payload, payload.hops)
+        else:
+            self.host.dropped(NO_PATH)
+
+    # -- Inside --------------------------------------------------------------------------------------------------
+
+    def _relay(self, source: int, message: Carried, hops: int) -> None:
+        hops = min(255, message.hops + hops)
+        if message.path:
+            self.carry(message.path, message.payload, hops)
+        else:
+            self.suspects.pop(source, None)
+            self.on_unicast(source, message.payload, hops)
+
+    def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
+        key = (source, piece.number)
+        pieces = self._assemblies.setdefault(key, {})
+        pieces[piece.index] = piece.data
+        if len(pieces) < piece.count:
+            if len(self._assemblies) > ASSEMBLIES_MAX:
+                del self._assemblies[next(iter(self._assemblies))]
+            return
+        del self._assemblies[key]
+        try:
+            message = _decoder.decode(b"".join(pieces[index] for index in sorted(pieces)))
+        except msgspec.MsgspecError as error:
+            raise PeerError(f"fragments of {source}: {error}") from None
+        self.on_unicast(source, message, hops)
+
+    def _tick(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self.host.set_timer(self._retry_s / 2, (RETRY, 0))
+
+    def _repeat(self, _: int) -> None:
+        now_s = self.host.now()
+        self._ticking = False
+        failed: list[_Request] = []
+        for key, request in list(self._requests.items()):
+            if request.due_s > now_s:
+                continue
+            if request.tries >= request.tries_max:
+                del self._requests[key]
+                failed.append(request)
+                continue
+            request.tries += 1
+            request.due_s = now_s + backoff_s(self._retry_s, request.tries)
+            self.send(request.destination, request.message)
+        if self._requests:
+            self._tick()
+        for request in failed:
+            if request.on_failure is not None:
+                request.on_failure()

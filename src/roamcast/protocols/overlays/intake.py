@@ -1,0 +1,77 @@
+"""Taking the events of several producers, each in its order, once, and none passed over.
+
+An event comes with the number of the previous one in its chain (`messages.py`). It is taken when everything up to that
+previous one has been taken; until then it waits. So it does not matter by which brokers and in which order events came,
+or how often: what is taken per producer is a growing sequence without holes.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from roamcast.events import Event
+from roamcast.protocols.overlays.messages import Cursor
+
+WAITING_MAX = 4096  # events that may wait; beyond this the newest are refused, and their sender repeats them
+
+
+class Arrival(NamedTuple):
+    event: Event
+    hops: int  # from its producer
+    previous: int
+
+
+class Intake:
+    def __init__(self, cursors: Iterable[Cursor] = (), passes_over: bool = False) -> None:
+        self.taken: dict[int, int] = dict(cursors)  # publisher -> number of the latest event taken
+        self._passes_over = passes_over  # take what is there, and do not wait for what is missing
+        self._waiting: dict[int, dict[int, Arrival]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def is_new(self, event: Event) -> bool:
+        return event.number > self.taken.get(event.publisher, 0)
+
+    def offer(self, event: Event, previous: int, hops: int) -> None:
+        if not self.is_new(event):
+            return
+        waiting = self._waiting.setdefault(event.publisher, {})
+        known = waiting.get(event.number)
+        if known is None and self._count >= WAITING_MAX:
+            return
+        if known is None or previous < known.previous:  # events in between expired since it was first sent
+            waiting[event.number] = Arrival(event, hops, previous)
+        self._count += known is None
+
+    def take(self) -> Arrival | None:
+        """The next event whose turn has come, if there is one."""
+        for publisher in self._waiting:
+            arrival = self._next(publisher)
+            if arrival is not None:
+                self.taken[publisher] = arrival.event.number
+                return arrival
+        return None
+
+    def resume(self, cursors: Iterable[Cursor]) -> None:
+        """Starts from where somebody else has got to, keeping what waits behind that point."""
+        for publisher, number in cursors:
+            self.taken[publisher] = max(number, self.taken.get(publisher, 0))
+
+    def _next(self, publisher: int) -> Arrival | None:
+        waiting = self._waiting[publisher]
+        taken = self.taken.get(publisher, 0)
+        while waiting:
+            number = min(waiting)
+            arrival = waiting[number]
+            if number > taken and arrival.previous > taken and not self._passes_over:
+                return None
+            del waiting[number]
+            self._count -= 1
+            if number > taken:
+                return arrival
+        return None
+
+    def __iter__(self) -> Iterator[Arrival]:
+        for waiting in self._waiting.values():
+            yield from waiting.values()

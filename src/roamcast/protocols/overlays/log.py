@@ -1,0 +1,107 @@
+"""The store of a producer's home broker: what the producer published, until all who want it have it.
+
+Each event remembers which consumers have not yet *received* it (their site has not processed it: it is sent again) and
+for whom it is not yet *settled* (the consumer itself has not acknowledged it: it is kept, because the consumer may have
+to start over at another broker). The store has a bound and a lifetime; what leaves it early is counted as dropped.
+"""
+
+from collections.abc import Iterator
+
+from roamcast.events import Event
+from roamcast.protocols.overlays.intake import Intake
+
+
+class Entry:
+    __slots__ = ("due_s", "event", "hops", "stored_s", "tries", "unreceived", "unsettled")
+
+    def __init__(self, event: Event, hops: int, now_s: float) -> None:
+        self.event = event
+        self.hops = hops  # from the producer to here
+        self.stored_s = now_s
+        self.due_s = now_s  # when to send again to whoever has not received it
+        self.tries = 0
+        self.unreceived: dict[int, None] = {}
+        self.unsettled: dict[int, None] = {}
+
+    def await_client(self, client: int) -> None:
+        self.unreceived[client] = None
+        self.unsettled[client] = None
+
+
+class ProducerLog:
+    def __init__(self, publisher: int) -> None:
+        self.publisher = publisher
+        self.intake = Intake()  # what comes from the producer itself
+        self.entries: dict[int, Entry] = {}  # by number, ascending
+        self.released = 0  # everything up to here is settled or has expired
+        self._tails: dict[int, int] = {}  # client -> the latest number it was sent
+        self._received: dict[int, int] = {}  # client -> the latest number it has received
+
+    def append(self, entry: Entry, clients: list[int]) -> dict[int, int]:
+        """Stores an event for these clients, and returns for each the previous one in its chain."""
+        number = entry.event.number
+        previous: dict[int, int] = {}
+        for client in clients:
+            entry.await_client(client)
+            tail = self._tails.get(client, 0)
+            previous[client] = tail if tail > self._received.get(client, 0) and tail in self.entries else 0
+            self._tails[client] = number
+        self.entries[number] = entry
+        return previous
+
+    def previous(self, client: int, number: int) -> int:
+        """The latest earlier event that the client has not received, or 0."""
+        latest = 0
+        for earlier, entry in self.entries.items():
+            if earlier >= number:
+                break
+            if client in entry.unreceived:
+                latest = earlier
+        return latest
+
+    def last_unreceived(self, client: int) -> int:
+        return max((number for number, entry in self.entries.items() if client in entry.unreceived), default=0)
+
+    def acknowledge(self, client: int, processed: int, settled: int) -> None:
+        self._received[client] = max(processed, self._received.get(client, 0))
+        for number, entry in self.entries.items():
+            if number > processed:
+                break
+            entry.unreceived.pop(client, None)
+            if number <= settled:
+                entry.unsettled.pop(client, None)
+
+    def restart(self, client: int, cursor: int) -> None:
+        """The client starts over behind `cursor`."""
+        self._received[client] = cursor
+        self._tails[client] = max(self._tails.get(client, 0), cursor)
+        for number, entry in self.entries.items():
+            if number <= cursor:
+                entry.unreceived.pop(client, None)
+                entry.unsettled.pop(client, None)
+
+    def forget(self, client: int) -> None:
+        for entry in self.entries.values():
+            entry.unreceived.pop(client, None)
+            entry.unsettled.pop(client, None)
+        self._tails.pop(client, None)
+        self._received.pop(client, None)
+
+    def release(self, stored_before_s: float) -> bool:
+        """Forgets the oldest events while they are settled with everybody and not too fresh; true if there were any."""
+        began = self.released
+        for number, entry in list(self.entries.items()):
+            if entry.unsettled or entry.stored_s > stored_before_s:
+                break
+            del self.entries[number]
+            self.released = number
+        return self.released > began
+
+    def expire(self, stored_before_s: float, entries_max: int) -> Iterator[Entry]:
+        """Forgets what is too old or too much, and says what it was."""
+        for number, entry in list(self.entries.items()):
+            if len(self.entries) <= entries_max and entry.stored_s >= stored_before_s:
+                return
+            del self.entries[number]
+            self.released = number
+            yield entry

@@ -1,0 +1,33 @@
+"""What a broker asks of a modulator, whatever language it is written in."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from roamcast.events import Event
+
+
+class Outcome(NamedTuple):
+    """What became of one event."""
+
+    outputs: tuple[Event, ...]  # to be delivered
+    is_kept: bool = False  # the modulator holds on to it: something may still come of it
+
+
+class Modulator(ABC):
+    """A consumer's function with its state. It sees one event at a time, each once, in the order of each producer."""
+
+    @abstractmethod
+    def process(self, event: Event) -> Outcome:
+        """Takes an event. An output keeps the id of the event that brought it about."""
+
+    @abstractmethod
+    def cost_s(self, event: Event) -> float:
+        """CPU time that `process` is declared to take, where it cannot be measured."""
+
+    @abstractmethod
+    def state(self) -> bytes:
+        """Everything `process` has left behind, to travel to another broker."""
+
+    @abstractmethod
+    def restore(self, state: bytes) -> None:
+        """Goes on from `state`; `PeerError` if it is not one of this modulator."""

@@ -1,0 +1,72 @@
+"""Modulators as pipelines of operators: the one language that brokers accept.
+
+    filter(content > 30) | crop(100, 0, 0, 32, 31) | sample(5)
+
+An event passes the operators from left to right. The text itself crosses the network and is parsed again by every
+broker, so a broker runs nothing that this module has not put together. A language of arbitrary code, run in a sandbox,
+would be a second `Modulator` with a mark of its own at the start of the text.
+"""
+
+import math
+
+import msgspec
+
+from roamcast.errors import ConfigurationError, PeerError
+from roamcast.events import Event
+from roamcast.protocols.overlays.modulators.api import Modulator, Outcome
+from roamcast.protocols.overlays.modulators.expression import Parser
+from roamcast.protocols.overlays.modulators.operators import OPERATORS, Fate, Operator
+
+OPERATORS_MAX = 16
+STATE_BYTES_MAX = 4096
+
+_decoder = msgspec.msgpack.Decoder(list[list[float]])
+
+
+class Pipeline(Modulator):
+    def __init__(self, operators: list[Operator]) -> None:
+        self._operators = operators
+
+    def process(self, event: Event) -> Outcome:
+        for operator in self._operators:
+            result = operator.apply(event)
+            if isinstance(result, Fate):
+                return Outcome((), is_kept=result is Fate.KEPT)
+            event = result
+        return Outcome((event,))
+
+    def cost_s(self, event: Event) -> float:
+        return sum(operator.cost_s(event) for operator in self._operators)
+
+    def state(self) -> bytes:
+        return msgspec.msgpack.encode([operator.state() for operator in self._operators])
+
+    def restore(self, state: bytes) -> None:
+        try:
+            if len(state) > STATE_BYTES_MAX:
+                raise ValueError(f"{len(state)} bytes")
+            parts = _decoder.decode(state)
+            if not all(math.isfinite(number) for part in parts for number in part):
+                raise ValueError("not finite")
+            for operator, part in zip(self._operators, parts, strict=True):
+                operator.restore(part)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise PeerError(f"modulator: its state cannot be restored: {error}") from None
+
+
+def compile_modulator(text: str) -> Pipeline:
+    """The modulator that `text` describes, with no memory yet; `ConfigurationError` if it describes none."""
+    parser = Parser(text)
+    operators: list[Operator] = []
+    while not operators or parser.accept("|"):
+        name = parser.accept(*OPERATORS)
+        if name is None:
+            raise parser.refusal(f"one of {', '.join(OPERATORS)} expected")
+        parser.expect("(")
+        operators.append(OPERATORS[name].parse(parser))
+        parser.expect(")")
+        if len(operators) > OPERATORS_MAX:
+            raise ConfigurationError(f"modulator: more than {OPERATORS_MAX} operators")
+    if parser.token.kind != "end":
+        raise parser.refusal("'|' expected")
+    return Pipeline(operators)

@@ -1,0 +1,142 @@
+"""Opportunistic overlays: brokers that follow the network, functions that follow the client (paper 004).
+
+Theory of operation
+-------------------
+Goal: content-based delivery through brokers, over short paths, although every node moves.
+
+Parts (the paper's names; one module each):
+
+- `concentrator`: everything that enters or leaves a node; source routes, fragments, requests that are repeated.
+- `search`: expanding ring search for the nearest brokers.
+- `member`: the client component of every node: its home broker, its publications, its deliveries.
+- On nodes that offer themselves as brokers: `resources` (the resource monitor), `brokers` (the broker manager with its
+  four tables), `sources` (what the broker does for producers), `clients` (the client manager with its table),
+  `relocation` (moving a modulator to another broker), `channel` (the internal system channel) and `adaptors`.
+- `modulators`: the functions that consumers have brokers apply to their events.
+
+An event's way: the producer sends it to its home broker; that one sends it along the shortest path of the overlay to
+every broker with consumers that want it; there each consumer's modulator is applied, and the result goes to the
+consumer.
+
+What is guaranteed to a pair of producer and consumer whose subscription precedes the event: it is delivered in the
+order of publication, at most once; and it is delivered unless it stays undeliverable beyond the store's lifetime or
+bound, or every node that holds a copy crashes. The producer, its home broker and the consumer's site each hold a copy
+until the consumer has it. `intake` explains how order and uniqueness come about, `log` how copies are kept, `member`
+how a client that lost its broker goes on, `relocation` how a client moves while events flow.
+
+Where this differs from the paper, and why:
+- The paper assumes a reliable network. Here every message that matters is acknowledged and repeated, events form
+  chains, and clients number their epochs, because frames get lost and brokers crash.
+- The paper does not say how a producer's home broker knows who wants its events. Here a broker that becomes a
+  producer's home announces itself to all brokers and is told (`sources`).
+- Producers relocate with less: a producer has no modulator, keeps what is not settled, and brings it to its new home.
+- A cold start converges in seconds (`brokers`); afterwards changes travel one link per update period, as in the paper.
+- Where the overlay knows no path, brokers reach each other straight through the unicast service.
+"""
+
+from typing import Any, ClassVar
+
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols import api
+from roamcast.protocols.api import Host, Message, Protocol, Timer
+from roamcast.protocols.overlays.adaptors import Services, adaptor_class, install_adaptors
+from roamcast.protocols.overlays.brokers import BrokerManager
+from roamcast.protocols.overlays.channel import SystemChannel
+from roamcast.protocols.overlays.clients import ClientManager
+from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.member import Member
+from roamcast.protocols.overlays.messages import Messages, ReportAck, WelcomeAck
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.relocation import Relocation
+from roamcast.protocols.overlays.resources import ResourceMonitor
+from roamcast.protocols.overlays.search import RingSearch
+from roamcast.protocols.overlays.sources import SourceManager
+
+
+class Broker:
+    """The parts that only a broker has."""
+
+    def __init__(
+        self,
+        host: Host,
+        concentrator: Concentrator,
+        channel: SystemChannel,
+        resources: ResourceMonitor,
+        search: RingSearch,
+        parameters: OverlaysParameters,
+    ) -> None:
+        self.resources = resources
+        self.brokers = BrokerManager(host, concentrator, channel, search, resources, parameters)
+        self.sources = SourceManager(host, concentrator, channel, self.brokers, parameters)
+        self.clients = ClientManager(host, concentrator, channel, self.brokers, self.sources, resources, parameters)
+        self.relocation = Relocation(host, concentrator, self.brokers, self.clients, self.sources, parameters)
+        concentrator.on(WelcomeAck, self.relocation.on_welcome_ack)
+        services = Services(host, parameters, channel, resources, self.brokers, self.clients, self.relocation)
+        self.adaptors = install_adaptors(parameters.adaptors, services)
+
+    def start(self) -> None:
+        self.resources.start()
+        self.brokers.start()
+        self.clients.start()
+
+
+class Overlays(Protocol):
+    name: ClassVar[str] = "overlays"
+    summary: ClassVar[str] = "Opportunistic Overlays: a broker network and home brokers that follow the nodes"
+    Parameters: ClassVar[type[api.Parameters]] = OverlaysParameters
+    messages: ClassVar[Any] = Messages
+
+    def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
+        super().__init__(host)
+        for name in filter(None, parameters.adaptors.replace(" ", "").split(",")):
+            adaptor_class(name)  # refuses an unknown name on every node, broker or not
+        self.parameters = parameters
+        is_broker = parameters.is_broker(host.address, host.random.random())
+        self.concentrator = Concentrator(host, parameters)
+        channel = SystemChannel()
+        resources = ResourceMonitor(host, self.concentrator, channel)
+        load = (lambda: resources.load) if is_broker else None
+        self._search = RingSearch(host, self.concentrator, load)
+        self.member = Member(host, self.concentrator, self._search, parameters, is_broker)
+        self.broker: Broker | None = None
+        if is_broker:
+            self.broker = Broker(host, self.concentrator, channel, resources, self._search, parameters)
+
+    def start(self) -> None:
+        self.concentrator.unicast.start()
+        if self.broker is not None:
+            self.host.structure("broker", value=1.0)
+            self.broker.start()
+
+    def subscribe(self, interest: Interest) -> None:
+        self.member.subscribe(interest)
+
+    def unsubscribe(self, interest: Interest) -> None:
+        self.member.unsubscribe(interest)
+
+    def advertise(self, interest: Interest) -> None:
+        self.member.advertise(interest)
+
+    def publish(self, event: Event) -> None:
+        self.member.publish(event)
+
+    def set_modulator(self, text: str) -> None:
+        """The application wants its events modulated like this from now on; `modulators/` explains the language."""
+        self.member.set_modulator(text)
+
+    def on_message(self, sender: int, message: Message) -> None:
+        if not self.concentrator.unicast.on_message(sender, message):
+            self._search.on_message(sender, message)
+
+    def on_timer(self, timer: Timer) -> None:
+        self.concentrator.on_timer(timer)
+
+    def on_send_failed(self, neighbour: int, message: Message) -> None:
+        self.concentrator.unicast.on_send_failed(neighbour, message)
+
+    def leave(self) -> None:
+        self.member.leave()
+        if self.broker is not None:
+            for client, row in self.broker.clients.table.items():
+                self.concentrator.send(client, ReportAck(row.epoch, False))

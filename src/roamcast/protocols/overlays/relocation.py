@@ -1,0 +1,307 @@
+"""Modulator relocation: moving a client's modulator to another broker; nothing lost, repeated, reordered [2.4, 3.4].
+
+The steps of the paper, between the source broker (where the modulator is), the destination broker and the producers'
+home brokers:
+
+1. source -> destination: `HandoffRequest`
+2. destination: opens a passive row for the client, in which events wait; -> source: `HandoffAck`
+3. source -> producers' home brokers: `Detour`
+4. each switches in one step; -> source and destination: `DetourAck`, with the last events it had sent to the source
+5. source: processes events until all have acknowledged and it has got all those last events
+6. destination: buffers what comes over the new paths
+7. source -> destination: `HandoffState`, the modulator with its state and the point it has reached; forgets the client
+8. destination: goes on from that point with the buffered events; -> source: `HandoffDone`; -> client: `Welcome`
+
+The paper calls both the first and the seventh message HANDOFF. Steps 1, 3, 7 and 8 are repeated until answered, and
+each side may be told twice. Events that reach the source after step 7 are sent after the client.
+
+Three forms [3.4]: a *horizontal* relocation makes the destination the client's home broker too; an *upstream* one
+moves only the modulator, towards the producers, and a *downstream* one moves it back to the home broker. While the
+modulator is elsewhere, the home broker passes the deliveries on and forwards what the client says.
+
+What fails: if the destination refuses or does not answer step 1, nothing has happened. If a producer's home broker does
+not answer step 3 in time, the relocation goes on without it, and the destination registers there itself. If the
+destination vanishes after that, the client notices that its home is silent, attaches elsewhere in a new epoch, and all
+start over from what the client has got.
+
+Lighter variants: `fresh-modulator` does not carry the modulator's state; `unbuffered` skips steps 5 and 6, so that
+events under way may be lost (never repeated, never reordered); `loose` does both.
+"""
+
+from typing import Literal
+
+from roamcast.protocols.api import NOBODY, Host
+from roamcast.protocols.overlays.brokers import BrokerManager
+from roamcast.protocols.overlays.clients import ClientManager, ClientRow
+from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.intake import Intake
+from roamcast.protocols.overlays.messages import (
+    Delivery,
+    Detour,
+    DetourAck,
+    HandoffAck,
+    HandoffDone,
+    HandoffRequest,
+    HandoffState,
+    Served,
+    Welcome,
+    WelcomeAck,
+)
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.sources import SourceManager
+from roamcast.protocols.overlays.wants import Wants
+
+Form = Literal["horizontal", "upstream", "downstream"]
+
+DEADLINE = "relocation.deadline"
+
+
+class _Handoff:
+    """A relocation as its source broker sees it."""
+
+    def __init__(self, row: ClientRow, destination: int, home: int) -> None:
+        self.row = row
+        self.destination = destination
+        self.home = home  # of the client, afterwards
+        self.generation = row.generation + 1
+        self.is_accepted = False
+        self.waiting: dict[int, None] = {}  # producers' home brokers that have not switched
+        self.switched: list[int] = []
+        self.last: dict[int, int] = {}  # publisher -> the last event that comes here
+
+
+class Relocation:
+    def __init__(
+        self,
+        host: Host,
+        concentrator: Concentrator,
+        brokers: BrokerManager,
+        clients: ClientManager,
+        producers: SourceManager,
+        parameters: OverlaysParameters,
+    ) -> None:
+        self._host = host
+        self._concentrator = concentrator
+        self._brokers = brokers
+        self._clients = clients
+        self._producers = producers
+        self._parameters = parameters
+        self._buffers = parameters.relocation in ("strict", "fresh-modulator")
+        self._keeps_state = parameters.relocation in ("strict", "unbuffered")
+        self._handoffs: dict[int, _Handoff] = {}  # by client
+        for kind, handler in (
+            (HandoffRequest, self._on_request),
+            (HandoffAck, self._on_acknowledged),
+            (DetourAck, self._on_switched),
+            (HandoffState, self._on_state),
+            (HandoffDone, self._on_done),
+        ):
+            concentrator.on(kind, handler)
+        concentrator.on_tick(DEADLINE, self._on_deadline)
+        clients.on_progress.append(self._check)
+
+    def is_relocating(self, client: int) -> bool:
+        return client in self._handoffs
+
+    def migrate(self, client: int, destination: int, form: Form = "horizontal") -> bool:
+        """Begins to move a client's modulator; false if that is impossible now."""
+        row = self._clients.table.get(client)
+        if row is None or row.is_passive or client in self._handoffs or destination == self._host.address:
+            return False
+        if form == "downstream" and destination != row.home:
+            return False
+        handoff = _Handoff(row, destination, destination if form == "horizontal" else row.home)
+        self._handoffs[client] = handoff
+        request = HandoffRequest(client, row.epoch, handoff.generation)
+        self._concentrator.ask(("handoff", client), destination, request, 3, lambda: self._abandon(client))
+        return True
+
+    # -- At the source broker ----------------------------------------------------------------------------------------
+
+    def _abandon(self, client: int) -> None:
+        self._handoffs.pop(client, None)
+
+    def _current(self, client: int, epoch: int, generation: int) -> _Handoff | None:
+        handoff = self._handoffs.get(client)
+        if handoff is None or (handoff.row.epoch, handoff.generation) != (epoch, generation):
+            return None
+        if not handoff.row.is_current:  # the client attached anew meanwhile
+            self._abandon(client)
+            return None
+        return handoff
+
+    def _on_acknowledged(self, source: int, message: HandoffAck, hops: int) -> None:
+        handoff = self._current(message.client, message.epoch, message.generation)
+        if handoff is None or source != handoff.destination or handoff.is_accepted:
+            return
+        self._concentrator.answered(("handoff", message.client))
+        if not message.accepted:
+            self._abandon(message.client)
+            return
+        handoff.is_accepted = True
+        row = handoff.row
+        for broker, offer in self._clients.sources.items():
+            if row.wants.may_match(offer):
+                handoff.waiting[broker] = None
+        detour = Detour(row.client, row.epoch, handoff.generation, handoff.destination)
+        for broker in handoff.waiting:
+            self._concentrator.answered(("register", row.client, broker))  # an older word must not come after
+            self._concentrator.ask(("detour", row.client, broker), broker, detour, tries_max=4)
+        if self._buffers:
+            self._host.set_timer(self._parameters.handoff_timeout_s, (DEADLINE, row.client))
+            self._check(row)
+        else:
+            handoff.switched = list(handoff.waiting)
+            self._hand_over(handoff)
+
+    def _on_switched(self, source: int, message: DetourAck, hops: int) -> None:
+        self._concentrator.answered(("detour", message.client, source))
+        handoff = self._current(message.client, message.epoch, message.generation)
+        if handoff is None or source not in handoff.waiting:
+            return
+        del handoff.waiting[source]
+        if message.known:
+            handoff.switched.append(source)
+        for publisher, number in message.last:
+            handoff.last[publisher] = max(number, handoff.last.get(publisher, 0))
+        self._check(handoff.row)
+
+    def _check(self, row: ClientRow) -> None:
+        """Whether the source has done its part (step 5)."""
+        handoff = self._handoffs.get(row.client)
+        if handoff is None or handoff.row is not row or not handoff.is_accepted or handoff.waiting or not row.is_idle:
+            return
+        if all(row.processed.get(publisher, 0) >= number for publisher, number in handoff.last.items()):
+            self._hand_over(handoff)
+
+    def _on_deadline(self, client: int) -> None:
+        handoff = self._handoffs.get(client)
+        if handoff is None:
+            return
+        if handoff.row.is_current and handoff.row.is_idle:
+            self._hand_over(handoff)
+        elif handoff.row.is_current:
+            handoff.waiting.clear()
+            handoff.last.clear()
+        else:
+            self._abandon(client)
+
+    def _hand_over(self, handoff: _Handoff) -> None:
+        row = handoff.row
+        client = row.client
+        state = row.modulator.state() if row.modulator is not None and self._keeps_state else None
+        message = HandoffState(
+            client,
+            row.epoch,
+            handoff.generation,
+            row.version,
+            row.registered,
+            handoff.home,
+            row.wants.rows,
+            row.modulator_text,
+            state,
+            row.produces,
+            row.advertised,
+            tuple(row.processed.items()),
+            tuple(row.settled.items()),
+            tuple((event.publisher, event.number, event.sequence or 0) for event in row.unsettled),
+            tuple(row.unreported.items()),
+            row.sequence,
+            tuple(sent.delivery for sent in row.deliveries.values()),
+            tuple(row.origins.items()),
+            tuple(handoff.switched),
+        )
+        self._abandon(client)
+        self._host.cancel_timer((DEADLINE, client))
+        self._clients.drop(client)
+        self._clients.moved[client] = (row.epoch, handoff.generation, handoff.destination)
+        if handoff.home == self._host.address:
+            self._clients.served[client] = (row.epoch, handoff.generation, handoff.destination)
+        else:
+            self._clients.served.pop(client, None)
+            self._producers.drop_producer(client)
+        self._concentrator.ask(("state", client), handoff.destination, message, tries_max=8)
+        for arrival in row.intake:  # came, but was not its turn: the destination will know what to do with it
+            source = row.origins.get(arrival.event.publisher, NOBODY)
+            if self._buffers and source != NOBODY:
+                self._clients.send_after(client, arrival, source)
+
+    def _on_done(self, source: int, message: HandoffDone, hops: int) -> None:
+        moved = self._clients.moved.get(message.client)
+        if moved is not None and moved[:2] == (message.epoch, message.generation):
+            self._concentrator.answered(("state", message.client))
+
+    # -- At the destination broker -----------------------------------------------------------------------------------
+
+    def _on_request(self, source: int, message: HandoffRequest, hops: int) -> None:
+        client = message.client
+        row = self._clients.table.get(client)
+        rank = (message.epoch, message.generation)
+        accepted = row is None or (row.epoch, row.generation) < rank
+        if accepted:
+            if row is not None:
+                self._clients.drop(client)
+            row = ClientRow(client, message.epoch, message.generation, self._host.now())
+            row.is_passive = True
+            row.home = self._host.address
+            row.intake = Intake(passes_over=not self._buffers)
+            self._clients.table[client] = row
+        elif row is not None and row.is_passive and (row.epoch, row.generation) == rank:
+            accepted = True
+        self._concentrator.send(source, HandoffAck(client, *rank, accepted))
+
+    def _on_state(self, source: int, message: HandoffState, hops: int) -> None:
+        client = message.client
+        rank = (message.epoch, message.generation)
+        row = self._clients.table.get(client)
+        moved = self._clients.moved.get(client)
+        is_news = moved is None or moved[:2] < rank
+        if is_news and row is not None:
+            is_news = (row.epoch, row.generation) < rank or (row.is_passive and (row.epoch, row.generation) == rank)
+        if is_news:
+            if row is None or (row.epoch, row.generation) != rank:
+                self._clients.drop(client)
+                row = ClientRow(client, *rank, self._host.now())
+                row.intake = Intake(passes_over=not self._buffers)
+                self._clients.table[client] = row
+            self._take_over(row, message)
+        self._concentrator.send(source, HandoffDone(client, *rank))
+
+    def _take_over(self, row: ClientRow, message: HandoffState) -> None:
+        clients = self._clients
+        row.is_passive = False
+        row.heard_s = self._host.now()
+        row.version, row.registered, row.home = message.version, message.registered, message.home
+        row.wants = Wants(message.wants)
+        row.set_modulator(message.modulator, message.state)
+        row.produces, row.advertised = message.produces, message.advertised
+        row.start_from(message.cursors)
+        row.settled = dict(message.settled)
+        row.resume_unsettled(message.unsettled)
+        row.unreported = dict(message.unreported)
+        row.origins = {**dict(message.origins), **row.origins}
+        row.sequence = message.sequence
+        row.acknowledged = message.sequence - len(message.deliveries)
+        for delivery in message.deliveries:
+            clients.resume_delivery(row, _from_here(delivery, self._host.address))
+        clients.moved.pop(row.client, None)
+        clients.served.pop(row.client, None)
+        if row.home == self._host.address:
+            if row.produces:
+                self._producers.host_producer(row.client, row.advertised)
+            welcome = Welcome(row.epoch, row.generation)
+            self._concentrator.ask(("welcome", row.client), row.client, welcome)
+        else:
+            served = Served(row.client, row.epoch, row.generation)
+            self._concentrator.ask(("welcome", row.client), row.home, served)
+        clients.register(row, known_to=message.sources if row.registered == row.version else ())
+        clients.drain(row)
+
+    def on_welcome_ack(self, source: int, message: WelcomeAck, hops: int) -> None:
+        for client, row in self._clients.table.items():
+            if source in (client, row.home) and (row.epoch, row.generation) == (message.epoch, message.generation):
+                self._concentrator.answered(("welcome", client))
+
+
+def _from_here(delivery: Delivery, site: int) -> Delivery:
+    return Delivery(delivery.epoch, delivery.sequence, site, delivery.hops, delivery.event, delivery.cursors)

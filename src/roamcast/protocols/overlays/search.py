@@ -1,0 +1,104 @@
+"""Expanding ring search: which brokers are nearest? [2.3 step 1, 2.4 step 1]
+
+A search floods `Seek` in rings of 1, 3, 5 and 7 hops. Every broker that hears it answers with `Found`, which returns
+along the way the search came: each relay remembers from whom it heard the search first. The search ends with the first
+ring that holds at least one broker, or in vain with the last. It needs no routes, so it costs the same over any unicast
+service.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.messages import Found, Seek
+
+RINGS_HOPS = (1, 3, 5, 7)
+HOP_TIME_S = 0.02  # allowed per hop, there and back
+JITTER_S = 0.01  # a relay repeats a search after a uniform time up to this
+REMEMBERED_MAX = 4096
+RING = "search.ring"
+REPEAT = "search.repeat"
+
+
+class Sighting(NamedTuple):
+    """A broker that a search found; the order is that of preference."""
+
+    hops: int
+    load: float
+    broker: int
+
+
+class RingSearch:
+    def __init__(self, host: Host, concentrator: Concentrator, load: Callable[[], float] | None) -> None:
+        self._host = host
+        self._load = load  # this broker's own load; None if this node is no broker
+        self._number = int(host.now() * 1000)  # ahead of all searches of a former life
+        self._ring = 0
+        self._found: dict[int, Sighting] = {}
+        self._waiting: list[Callable[[list[Sighting]], None]] = []
+        self._heard_from: dict[tuple[int, int], int] = {}  # search -> the neighbour it came from first
+        self._repeats: dict[int, Seek] = {}
+        self._repeats_so_far = 0
+        concentrator.on_tick(RING, self._next_ring)
+        concentrator.on_tick(REPEAT, self._repeat)
+
+    def start(self, on_result: Callable[[list[Sighting]], None]) -> None:
+        """Looks for the nearest brokers, this node not among them; the result is sorted and may be empty."""
+        self._waiting.append(on_result)
+        if len(self._waiting) == 1:
+            self._ring = 0
+            self._seek()
+
+    def on_message(self, sender: int, message: Message) -> bool:
+        """True if the message belongs to a search and is dealt with."""
+        if isinstance(message, Seek):
+            self._on_seek(sender, message)
+        elif isinstance(message, Found):
+            self._on_found(message)
+        else:
+            return False
+        return True
+
+    def _seek(self) -> None:
+        ttl = RINGS_HOPS[self._ring]
+        self._number += 1
+        self._found = {}
+        self._host.broadcast(Seek(self._host.address, self._number, ttl, 1))
+        self._host.set_timer(2 * HOP_TIME_S * (ttl + 1), (RING, 0))
+
+    def _next_ring(self, _: int) -> None:
+        self._ring += 1
+        if not self._found and self._ring < len(RINGS_HOPS):
+            self._seek()
+            return
+        result = sorted(self._found.values())
+        waiting, self._waiting = self._waiting, []
+        for on_result in waiting:
+            on_result(result)
+
+    def _on_seek(self, sender: int, seek: Seek) -> None:
+        key = (seek.origin, seek.number)
+        if seek.origin == self._host.address or key in self._heard_from:
+            return
+        self._heard_from[key] = sender
+        if len(self._heard_from) > REMEMBERED_MAX:
+            del self._heard_from[next(iter(self._heard_from))]
+        if self._load is not None:
+            found = Found(seek.origin, seek.number, self._host.address, seek.hops, self._load())
+            self._host.send(sender, found)
+        if seek.ttl > 1:
+            self._repeats_so_far += 1
+            self._repeats[self._repeats_so_far] = Seek(seek.origin, seek.number, seek.ttl - 1, seek.hops + 1)
+            self._host.set_timer(self._host.random.random() * JITTER_S, (REPEAT, self._repeats_so_far))
+
+    def _repeat(self, key: int) -> None:
+        self._host.broadcast(self._repeats.pop(key))
+
+    def _on_found(self, found: Found) -> None:
+        if found.origin != self._host.address:
+            back = self._heard_from.get((found.origin, found.number), NOBODY)
+            if back != NOBODY:
+                self._host.send(back, found)
+        elif found.number == self._number and self._waiting:
+            self._found[found.broker] = Sighting(found.hops, found.load, found.broker)

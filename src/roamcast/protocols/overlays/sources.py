@@ -1,0 +1,308 @@
+"""The producers' side of a broker: from a producer's event to the brokers whose clients want it.
+
+A broker that is home to a producer announces itself to all brokers it knows of, and each answers with those of its
+clients that may want such events. An event goes once to each broker that has consumers of it, along the shortest path
+of the overlay, with the list of those consumers. It stays in the producer's log until they have it.
+
+`Detour` switches a consumer to another site in one step: what was sent before belongs to the old site and is repeated
+there if need be; everything after goes to the new one.
+"""
+
+from roamcast.interests import Interest, union_all
+from roamcast.protocols.api import Host
+from roamcast.protocols.overlays.brokers import BrokerManager
+from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel
+from roamcast.protocols.overlays.concentrator import Concentrator, backoff_s
+from roamcast.protocols.overlays.log import Entry, ProducerLog
+from roamcast.protocols.overlays.messages import (
+    Announce,
+    Detour,
+    DetourAck,
+    Forward,
+    Publish,
+    PublishAck,
+    Receipt,
+    Register,
+    RegisterAck,
+    Registration,
+    Registrations,
+)
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.wants import Wants
+
+LINGER_S = 2.0  # an event stays at least so long, for consumers whose registration is under way
+IDLE_S = 60.0  # how long a broker stays a source after its last producer has left
+ACKNOWLEDGE = "sources.acknowledge"
+RETRY = "sources.retry"
+IDLE = "sources.idle"
+EXPIRED = "overlays: store lifetime"
+FULL = "overlays: store full"
+
+
+class Subscriber:
+    """A consumer as a producer's home broker sees it."""
+
+    def __init__(self, row: Registration) -> None:
+        self.client = row.client
+        self.site = row.site
+        self.wants = Wants(row.wants)
+        self.rank = (row.epoch, row.generation, row.version)
+        self.old_site = row.site
+        self.switch: dict[int, int] = {}  # publisher -> the last number that went to the old site
+
+    def site_of(self, publisher: int, number: int) -> int:
+        return self.old_site if number <= self.switch.get(publisher, 0) else self.site
+
+
+class SourceManager:
+    def __init__(
+        self,
+        host: Host,
+        concentrator: Concentrator,
+        channel: SystemChannel,
+        brokers: BrokerManager,
+        parameters: OverlaysParameters,
+    ) -> None:
+        self.logs: dict[int, ProducerLog] = {}  # by publisher, of those whose home this is
+        self.subscribers: dict[int, Subscriber] = {}  # by client
+        self._host = host
+        self._concentrator = concentrator
+        self._brokers = brokers
+        self._parameters = parameters
+        self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
+        self._is_source = False
+        self._number = 0  # of the current announcement
+        self._informed: dict[int, tuple[int, float]] = {}  # broker -> announcement it knows; its last sign of life
+        self._acknowledgements: dict[int, None] = {}
+        self._ticking = False
+        for kind, handler in (
+            (Publish, self._on_publish),
+            (Register, self._on_register),
+            (Registrations, self._on_registrations),
+            (Receipt, self._on_receipt),
+            (Detour, self._on_detour),
+        ):
+            concentrator.on(kind, handler)
+        concentrator.on_tick(ACKNOWLEDGE, self._acknowledge)
+        concentrator.on_tick(RETRY, self._tick)
+        concentrator.on_tick(IDLE, self._idle)
+        channel.register(BrokerPropagation, lambda _: self._inform())
+
+    # -- For the client manager --------------------------------------------------------------------------------------
+
+    def host_producer(self, publisher: int, advertised: Interest | None) -> None:
+        """A client that publishes has this broker as its home."""
+        if publisher not in self.logs:
+            self.logs[publisher] = ProducerLog(publisher)
+        elif self._hosted.get(publisher) == advertised:
+            return
+        offered_before = self._offer() if self._is_source else None
+        self._hosted[publisher] = advertised
+        self._host.cancel_timer((IDLE, 0))
+        if not self._is_source or self._offer() != offered_before:
+            self._announce(active=True)
+
+    def drop_producer(self, publisher: int) -> None:
+        """The client has another home, and will bring there what is not settled."""
+        if self.logs.pop(publisher, None) is not None:
+            self._hosted.pop(publisher, None)
+            if not self._hosted:
+                self._host.set_timer(IDLE_S, (IDLE, 0))
+
+    # -- Announcing --------------------------------------------------------------------------------------------------
+
+    def _offer(self) -> Interest | None:
+        advertised = list(self._hosted.values())
+        return None if None in advertised else union_all(interest for interest in advertised if interest is not None)
+
+    def _announce(self, active: bool) -> None:
+        self._number += 1
+        self._is_source = active
+        self._informed.clear()
+        self._inform()
+
+    def _idle(self, _: int) -> None:
+        self._announce(active=False)
+        self.subscribers.clear()
+
+    def _inform(self) -> None:
+        """Tells every broker that does not know, and those that did not answer once they show a sign of life."""
+        if not self._number:
+            return
+        for broker in self._brokers.known:
+            heard_s = self._brokers.topology.heard_s[broker]
+            number, asked_s = self._informed.get(broker, (0, -1.0))
+            if number == self._number or heard_s == asked_s:
+                continue
+            self._informed[broker] = (0, heard_s)
+            offer = self._offer() if self._is_source else None
+            announcement = Announce(self._number, offer, self._is_source)
+            self._concentrator.ask(("announce", broker), broker, announcement, tries_max=5)
+
+    @property
+    def _is_complete(self) -> bool:
+        """Every known broker has answered, or was given up."""
+        asking = self._concentrator.is_asking
+        return self._brokers.is_settled and not any(asking(("announce", broker)) for broker in self._informed)
+
+    def _on_registrations(self, source: int, message: Registrations, hops: int) -> None:
+        if message.number == self._number:
+            self._concentrator.answered(("announce", source))
+            self._informed[source] = (self._number, 0.0)
+        if self._is_source:
+            for row in message.rows:
+                self._enrol(row)
+
+    def _on_register(self, source: int, message: Register, hops: int) -> None:
+        row = message.row
+        if self._is_source:
+            self._enrol(row)
+        self._concentrator.send(source, RegisterAck(row.client, row.epoch, row.generation, row.version))
+
+    def _enrol(self, row: Registration) -> None:
+        known = self.subscribers.get(row.client)
+        rank = (row.epoch, row.generation, row.version)
+        if known is not None and rank < known.rank:
+            return
+        if not row.wants:
+            self.subscribers.pop(row.client, None)
+            for log in self.logs.values():
+                log.forget(row.client)
+            return
+        subscriber = self.subscribers[row.client] = Subscriber(row)
+        if known is not None and known.rank[:2] == rank[:2]:
+            subscriber.old_site, subscriber.switch = known.old_site, known.switch
+        cursors = dict(row.cursors)
+        starts_over = known is None or known.rank[0] < row.epoch
+        for publisher, log in self.logs.items():
+            cursor = cursors.get(publisher, 0)
+            if starts_over:
+                log.restart(row.client, cursor)
+            for number, entry in log.entries.items():
+                if number <= cursor or row.client == publisher:
+                    continue
+                is_missing = starts_over or row.client not in entry.unsettled
+                if is_missing and subscriber.wants.matched_when_published(entry.event):
+                    entry.await_client(row.client)
+                    self._send(log, entry, [row.client])
+
+    # -- Events ------------------------------------------------------------------------------------------------------
+
+    def _on_publish(self, source: int, message: Publish, hops: int) -> None:
+        log = self.logs.get(source)
+        if log is None or message.event.publisher != source:
+            return
+        log.intake.offer(message.event, message.previous, hops)
+        while (arrival := log.intake.take()) is not None:
+            self._store(log, Entry(arrival.event, arrival.hops, self._host.now()))
+        self._acknowledge_soon(source)
+
+    def _store(self, log: ProducerLog, entry: Entry) -> None:
+        event = entry.event
+        publisher = event.publisher
+        wanting = [
+            client
+            for client, subscriber in self.subscribers.items()
+            if client != publisher and subscriber.wants.matches(event)
+        ]
+        previous = log.append(entry, wanting)
+        by_site: dict[int, list[tuple[int, int]]] = {}
+        for client in wanting:
+            by_site.setdefault(self.subscribers[client].site, []).append((client, previous[client]))
+        for site, targets in by_site.items():
+            self._forward(entry, site, targets)
+        entry.due_s = self._host.now() + self._parameters.retry_s
+        entry.tries = 1
+        for expired in log.expire(float("-inf"), self._parameters.store_events):
+            self._host.dropped(FULL, expired.event.id)
+        self._tick_later()
+
+    def _send(self, log: ProducerLog, entry: Entry, clients: list[int]) -> None:
+        """Sends an event that is in the log already."""
+        number = entry.event.number
+        by_site: dict[int, list[tuple[int, int]]] = {}
+        for client in clients:
+            subscriber = self.subscribers.get(client)
+            if subscriber is not None:
+                site = subscriber.site_of(log.publisher, number)
+                by_site.setdefault(site, []).append((client, log.previous(client, number)))
+        for site, targets in by_site.items():
+            self._forward(entry, site, targets)
+        self._tick_later()
+
+    def _forward(self, entry: Entry, site: int, targets: list[tuple[int, int]]) -> None:
+        message = Forward(self._host.address, entry.hops, tuple(targets), entry.event)
+        self._concentrator.carry(self._brokers.path(site), message)
+
+    def _on_receipt(self, source: int, message: Receipt, hops: int) -> None:
+        for client, epoch, publisher, processed, settled in message.rows:
+            subscriber = self.subscribers.get(client)
+            log = self.logs.get(publisher)
+            if log is not None and subscriber is not None and subscriber.rank[0] == epoch:
+                log.acknowledge(client, processed, settled)
+        self._release()
+
+    def _release(self) -> None:
+        if not self._is_complete:
+            return
+        fresh_s = self._host.now() - LINGER_S
+        for publisher, log in self.logs.items():
+            if log.release(fresh_s):
+                self._acknowledge_soon(publisher)
+
+    def _acknowledge_soon(self, publisher: int) -> None:
+        if not self._acknowledgements:
+            self._host.set_timer(self._parameters.acknowledgement_delay_s, (ACKNOWLEDGE, 0))
+        self._acknowledgements[publisher] = None
+
+    def _acknowledge(self, _: int) -> None:
+        for publisher in self._acknowledgements:
+            log = self.logs.get(publisher)
+            if log is not None:
+                received = log.intake.taken.get(publisher, 0)
+                self._concentrator.send(publisher, PublishAck(received, log.released))
+        self._acknowledgements.clear()
+
+    def _tick_later(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
+
+    def _tick(self, _: int) -> None:
+        """Repeats what was not received, and forgets what is settled or too old."""
+        self._ticking = False
+        now_s = self._host.now()
+        for log in self.logs.values():
+            for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
+                for _client in entry.unsettled:
+                    self._host.dropped(EXPIRED, entry.event.id)
+                self._acknowledge_soon(log.publisher)
+            for entry in log.entries.values():
+                if entry.unreceived and entry.due_s <= now_s:
+                    entry.tries += 1
+                    entry.due_s = now_s + backoff_s(self._parameters.retry_s, entry.tries)
+                    self._send(log, entry, list(entry.unreceived))
+        self._release()
+        if any(log.entries for log in self.logs.values()):
+            self._tick_later()
+
+    # -- Relocation --------------------------------------------------------------------------------------------------
+
+    def _on_detour(self, source: int, message: Detour, hops: int) -> None:
+        subscriber = self.subscribers.get(message.client)
+        rank = (message.epoch, message.generation)
+        last: tuple[tuple[int, int], ...] = ()
+        if subscriber is not None:
+            if rank > subscriber.rank[:2]:
+                subscriber.old_site, subscriber.site = subscriber.site, message.site
+                subscriber.rank = (*rank, subscriber.rank[2])
+                subscriber.switch = {
+                    publisher: log.last_unreceived(message.client) for publisher, log in self.logs.items()
+                }
+            if rank == subscriber.rank[:2]:
+                last = tuple((publisher, number) for publisher, number in subscriber.switch.items() if number)
+        known = subscriber is not None and rank <= subscriber.rank[:2]
+        answer = DetourAck(message.client, message.epoch, message.generation, known, last)
+        self._concentrator.send(source, answer)
+        if message.site != source:
+            self._concentrator.send(message.site, answer)

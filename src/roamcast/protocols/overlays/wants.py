@@ -1,0 +1,24 @@
+"""What a consumer asked for, and since when."""
+
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols.overlays.messages import Want
+
+
+class Wants:
+    def __init__(self, rows: tuple[Want, ...]) -> None:
+        self.rows = rows
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def matches(self, event: Event) -> bool:
+        return any(interest.matches(event) for interest, _ in self.rows)
+
+    def matched_when_published(self, event: Event) -> bool:
+        """Whether the event came after a subscription that matches it, by the clocks of producer and consumer."""
+        return any(event.time_s >= since_s and interest.matches(event) for interest, since_s in self.rows)
+
+    def may_match(self, advertised: Interest | None) -> bool:
+        """Whether such a producer has anything to offer; `None` advertises everything."""
+        return advertised is None or any(interest.overlaps(advertised) for interest, _ in self.rows)
