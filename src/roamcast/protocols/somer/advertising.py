@@ -16,12 +16,14 @@ roots, together with those entries of others that they have not been told yet. T
 is new (a tree unknown so far, a changed interest) does not wait for the next period: it goes on after `WORD_HOLD_S`,
 and a root whose interest grows beyond what it said last speaks up before its time, though not twice within
 `GROWTH_SPACING_S`. An interest that shrinks waits for the period: until then somebody merely sends events in vain. A
-neighbouring root that appears is told everything.
+neighbouring root that appears is told everything. When one disappears (its tree was absorbed, or moved away), the ways
+through it are lost; the others are asked for theirs. An advertisement says which entry of the receiver the sender knows
+best, so that a lost one is noticed and said again.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host, Message, Timer
@@ -30,7 +32,7 @@ from roamcast.protocols.somer.overlay import Overlay
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.roles import Roles
 from roamcast.protocols.somer.routes import Routes
-from roamcast.protocols.trees.messages import Refresh
+from roamcast.protocols.trees.messages import Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
@@ -89,7 +91,7 @@ class AdvertisingTree(TreeProtocol):
         self._meet(sender, message)
 
     def _on_refresh(self, sender: int, message: Refresh) -> None:
-        if sender not in self.children and self.routes.drop(sender):
+        if message.parent != self.host.address and self.routes.drop(sender):
             self._routes_changed()
         super()._on_refresh(sender, message)
 
@@ -97,13 +99,13 @@ class AdvertisingTree(TreeProtocol):
         """Distances and what counts as foreign are different now."""
         self.routes.drop_root(self.root)
         for address, refresh, _ in self.neighbours.present(self.host.now()):
-            if address not in self.children:
+            if refresh.parent != self.host.address:
                 self.routes.drop(address)
                 self._meet(address, refresh)
         self._routes_changed()
 
     def _meet(self, neighbour: int, refresh: Refresh) -> None:
-        if refresh.root != self.root and neighbour not in self.children:
+        if refresh.root != self.root and refresh.parent != self.host.address:
             distance = self.standing.level + refresh.level + 1
             if self.routes.put(neighbour, refresh.root, distance):
                 self._routes_changed()
@@ -126,9 +128,19 @@ class AdvertisingTree(TreeProtocol):
         super().on_send_failed(neighbour, message)
 
     def _forget_child(self, child: int) -> None:
-        if child in self.children and (self.routes.drop(child) | self.roles.drop(child)):
+        if child in self.children:
+            self.routes.drop(child)
+            self.roles.drop(child)
             self._routes_changed()
+            for address, refresh, _ in self.neighbours.present(self.host.now()):
+                if address == child:  # it may be a way out now
+                    self._meet(child, refresh)
         super()._forget_child(child)
+
+    def _on_subscription(self, child: int, message: Subscription) -> None:
+        if child not in self.children:
+            self.routes.drop(child)  # until now it was a way out of the tree
+        super()._on_subscription(child, message)
 
     def _on_route_report(self, sender: int, message: RouteReport) -> None:
         if sender in self.children:
@@ -178,11 +190,14 @@ class AdvertisingTree(TreeProtocol):
         before, self._near = self._near, {}
         for root in neighbouring:
             self._near[root] = before.get(root, {})
-        newcomers = [root for root in self._near if root not in before]
-        if newcomers:
-            self._sequence = max(self._sequence, 1)
-            for root in newcomers:
-                self._tell(root, [self.host.address, *self.overlay.trees])
+        self._sequence = max(self._sequence, 1)
+        asks = False
+        for root in before:
+            if root not in self._near and self.overlay.lose_way(root):
+                asks = True
+        for root in self._near:
+            if asks or root not in before:
+                self._tell(root, [self.host.address, *self.overlay.trees], asks)
 
     def _advertise(self) -> None:
         """The period is over, or the interest has grown: the own entry, and what others have not been told."""
@@ -212,29 +227,30 @@ class AdvertisingTree(TreeProtocol):
             for root in self._near:
                 self._tell(root, [about for about in news if about in self.overlay.trees])
 
-    def _tell(self, neighbour: int, roots: Iterable[int]) -> None:
-        """Sends a neighbouring root the entries of `roots` that are news to it."""
+    def _tell(self, neighbour: int, roots: Iterable[int], asks: bool = False) -> None:
+        """Sends a neighbouring root the entries of `roots` that are news to it, and maybe a question."""
         known = self._near[neighbour]
         entries: list[Entry] = []
         for root in roots:
             entry = self._own_entry() if root == self.host.address else self.overlay.entry(root)
-            if root != neighbour and known.get(root, -1) < entry.sequence:
+            if known.get(root, -1) < entry.sequence and (root != neighbour or entry.interest is None):
                 known[root] = entry.sequence
                 entries.append(entry)
         next_hop = self.routes.next_hop(neighbour)
         if next_hop is not None:
-            for part in _parts(entries):
-                self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, part))
+            heard = -1 if asks else self.overlay.sequence(neighbour)
+            for part in _parts(entries) or [()] * asks:
+                self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, part, heard))
 
     def _own_entry(self) -> Entry:
         return Entry(self.host.address, self._sequence, 0, self.effective_interest, self.roles.all())
 
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
-        if self.role == "root" and sender not in self.former:
+        if self.role == "root" and (sender not in self.former or message.towards == self.root):
             self._learn(message)
             return
-        onward = Advertisement(message.towards, message.via, message.hops + 1, message.entries)
-        if sender == self.parent or sender in self.former:
+        onward = Advertisement(message.towards, message.via, message.hops + 1, message.entries, message.heard)
+        if message.towards != self.root and (sender == self.parent or sender in self.former):
             next_hop = self.routes.next_hop(message.towards)
             if next_hop is not None:
                 self.host.send(next_hop, onward)
@@ -253,6 +269,9 @@ class AdvertisingTree(TreeProtocol):
                 if not self._news:
                     self.host.set_timer(WORD_HOLD_S, WORD)
                 self._news[entry.root] = None
+        if message.via in self._near and message.heard < known.get(self.host.address, -1):
+            self._near[message.via] = {}
+            self._tell(message.via, [self.host.address, *self.overlay.trees])
 
     def _correct(self, entry: Entry) -> None:
         """Others hold newer word of this tree than it ever gave: from an earlier life, or because it was declared gone
@@ -262,16 +281,15 @@ class AdvertisingTree(TreeProtocol):
             self.host.set_timer(WORD_HOLD_S, ADVERTISE)
 
 
-def _parts(entries: list[Entry]) -> Iterator[tuple[Entry, ...]]:
+def _parts(entries: list[Entry]) -> list[tuple[Entry, ...]]:
     """The entries in portions that fit into a frame each."""
-    part: list[Entry] = []
-    size = 0
+    parts: list[tuple[Entry, ...]] = []
+    size = ENTRIES_CHARACTERS_MAX
     for entry in entries:
         length = 20 + len(str(entry.interest or "")) + 12 * len(entry.roles)
-        if part and size + length > ENTRIES_CHARACTERS_MAX:
-            yield tuple(part)
-            part, size = [], 0
-        part.append(entry)
         size += length
-    if part:
-        yield tuple(part)
+        if size > ENTRIES_CHARACTERS_MAX:
+            parts.append(())
+            size = length
+        parts[-1] = (*parts[-1], entry)
+    return parts

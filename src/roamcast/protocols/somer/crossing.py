@@ -14,11 +14,15 @@ on the way gets one frame, not two), on the way up the branches of the other.
 A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
 own table is not complete yet (`former` in `dissemination.py`).
 
-If a copy fails on its way, the next best route is tried; if there is none, it is dropped as `no-route`.
+If a copy fails on its way, the next best route is tried. If there is none it returns to the root, which keeps it and
+tries for a while (`STRAND_TRIES`): ways between roots change when trees merge, and are soon known again. Then it is
+dropped as `no-route`. Nobody sends an event for the same target the same way twice.
 """
 
+from typing import NamedTuple
+
 from roamcast.events import NUMBER_BITS, Event
-from roamcast.protocols.api import Host, Message
+from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.somer.advertising import AdvertisingTree
 from roamcast.protocols.somer.messages import Crossing, Leg
@@ -27,11 +31,32 @@ from roamcast.protocols.trees.messages import EventMessage, Publication
 
 Legs = tuple[Leg, ...]
 
+STRAND_RETRY_S = 0.3  # an event for trees that cannot be reached now is tried again after so long
+STRAND_TRIES = 8
+STRANDED = ("stranded", 0)
+
+UPWARD = (1 << NUMBER_BITS) - 1
+"""Stands for the own root where the neighbouring root is named through which an event was sent."""
+
+
+class _Stranded(NamedTuple):
+    event: Event
+    hops: int
+    targets: list[int]
+    tries: int
+
 
 class CrossingTree(AdvertisingTree):
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)
-        self._relayed = SeenCache()  # event and target root that this root has sent on already
+        self._relayed = SeenCache()  # event, target and through whom it was sent there: each way only once
+        self._stranded: list[_Stranded] = []
+
+    def on_timer(self, timer: Timer) -> None:
+        if timer == STRANDED:
+            self._retry_stranded()
+        else:
+            super().on_timer(timer)
 
     def on_message(self, sender: int, message: Message) -> None:
         if isinstance(message, Crossing):
@@ -43,15 +68,19 @@ class CrossingTree(AdvertisingTree):
 
     def _spread(self, sender: int, event: Event, hops: int) -> None:
         if self.role == "root" and not self.former:
-            self._serve(sender, event, hops, self._plan(event, self.overlay.wanting(event)))
+            self._serve(sender, event, hops, self._plan(event, hops, self.overlay.wanting(event)))
         else:
             super()._spread(sender, event, hops)
 
     def _climb(self, sender: int, message: EventMessage) -> None:
-        super()._climb(sender, message)
-        if self.role == "root" and not self.former:
-            targets = _targets(message.legs) if isinstance(message, Crossing) else self.overlay.wanting(message.event)
-            self._send_crossings(message.event, message.hops, self._plan(message.event, targets))
+        event, hops = message.event, message.hops
+        if self.role == "root" and (isinstance(message, Crossing) or not self.former):
+            targets = _targets(message.legs) if isinstance(message, Crossing) else self.overlay.wanting(event)
+            self._send_crossings(event, hops, self._plan(event, hops, targets))
+        elif isinstance(message, Crossing) and self.parent != NOBODY:
+            self.host.send(self.parent, message)  # which tree it is for does not matter; one way up is enough
+        else:
+            super()._climb(sender, message)
 
     # -- events between trees ------------------------------------------------------------------------------------
 
@@ -59,15 +88,17 @@ class CrossingTree(AdvertisingTree):
         new = self._take(message)
         event, hops = message.event, message.hops + 1
         self.children.heard(sender, self.host.now())
-        if sender == self.parent or sender in self.former:
-            ways = self._ways(event, message.legs)
-        elif self.role == "root":
-            ways = self._plan(event, _targets(message.legs))
+        from_above = sender == self.parent or sender in self.former
+        outward = tuple(leg for leg in message.legs if from_above and leg.towards != self.root)
+        inward = tuple(leg for leg in message.legs if not from_above or leg.towards == self.root)
+        ways = self._ways(event, hops, outward)
+        if self.role == "root":
+            for next_hop, legs in self._plan(event, hops, _targets(inward)).items():
+                ways[next_hop] = (*ways.get(next_hop, ()), *legs)
         else:
-            if new:
-                self._descend(sender, event, hops)
-            self._climb(sender, Crossing(hops, True, event, message.legs))
-            return
+            legs = self._first_time(event, UPWARD, inward)
+            if legs:
+                self._climb(sender, Crossing(hops, True, event, legs))
         if new:
             self._serve(sender, event, hops, ways)
         else:
@@ -85,34 +116,66 @@ class CrossingTree(AdvertisingTree):
         for next_hop, legs in ways.items():
             self.host.send(next_hop, Crossing(hops, next_hop not in self.children, event, legs))
 
-    def _plan(self, event: Event, targets: list[int]) -> dict[int, Legs]:
+    def _plan(self, event: Event, hops: int, targets: list[int], tries: int = 0) -> dict[int, Legs]:
         """As a root: legs to the neighbouring roots that lead to the targets, by next hop."""
         by_root: dict[int, list[int]] = {}
+        stranded: list[int] = []
         for target in targets:
-            tree = self.overlay.trees.get(target)
-            if target == self.host.address or not self._relayed.add(event.id << NUMBER_BITS | target):
+            if target == self.host.address:
                 continue
-            if tree is None:
-                self.host.dropped("no-route", event.id)
-            else:
-                by_root.setdefault(tree.via, []).append(target)
-        return self._ways(event, tuple(Leg(root, tuple(reached)) for root, reached in by_root.items()))
+            tree = self.overlay.trees.get(target)
+            via = target if tree is None or tree.via == NOBODY else tree.via
+            if self.routes.next_hop(via) is None:
+                stranded.append(target)
+            elif self._relayed.add(_key(event, target, via)):
+                by_root.setdefault(via, []).append(target)
+        if stranded:
+            self._strand(_Stranded(event, hops, stranded, tries))
+        return self._ways(event, hops, tuple(Leg(root, tuple(reached)) for root, reached in by_root.items()))
 
-    def _ways(self, event: Event, legs: Legs) -> dict[int, Legs]:
-        """Legs by the neighbour that is next on the way."""
+    def _ways(self, event: Event, hops: int, legs: Legs) -> dict[int, Legs]:
+        """Legs by the neighbour that is next on the way; where there is none, back to the root."""
         ways: dict[int, Legs] = {}
+        lost: list[Leg] = []
         for leg in legs:
             next_hop = self.routes.next_hop(leg.towards)
             if next_hop is None:
-                self.host.dropped("no-route", event.id)
+                lost.append(Leg(self.root, leg.targets))
             else:
                 ways[next_hop] = (*ways.get(next_hop, ()), leg)
+        back = self._first_time(event, UPWARD, tuple(lost))
+        if back:
+            self._climb(NOBODY, Crossing(hops, True, event, back))
         return ways
+
+    def _first_time(self, event: Event, via: int, legs: Legs) -> Legs:
+        """What of the legs was not sent that way before."""
+        fresh = [
+            Leg(leg.towards, tuple(t for t in leg.targets if self._relayed.add(_key(event, t, via)))) for leg in legs
+        ]
+        return tuple(leg for leg in fresh if leg.targets)
+
+    def _strand(self, stranded: _Stranded) -> None:
+        if stranded.tries >= STRAND_TRIES:
+            self.host.dropped("no-route", stranded.event.id)
+            return
+        self._stranded.append(stranded)
+        if len(self._stranded) == 1:
+            self.host.set_timer(STRAND_RETRY_S, STRANDED)
+
+    def _retry_stranded(self) -> None:
+        waiting, self._stranded = self._stranded, []
+        for event, hops, targets, tries in waiting:
+            if self.role == "root":
+                self._send_crossings(event, hops, self._plan(event, hops, targets, tries + 1))
+            else:
+                self._climb(NOBODY, Crossing(hops, True, event, (Leg(self.root, tuple(targets)),)))
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         super().on_send_failed(neighbour, message)
         if isinstance(message, Crossing) and not self._climbs_here(message):
-            self._send_crossings(message.event, message.hops, self._ways(message.event, message.legs))
+            ways = self._ways(message.event, message.hops, message.legs)
+            self._send_crossings(message.event, message.hops, ways)
 
     def _publication_failed(self, neighbour: int, message: EventMessage) -> None:
         if not isinstance(message, Crossing) or self._climbs_here(message):
@@ -121,6 +184,10 @@ class CrossingTree(AdvertisingTree):
     def _climbs_here(self, message: Crossing) -> bool:
         """Whether it was on its way up this tree, rather than on its way out of it."""
         return message.climbs and message.legs[0].towards == self.root
+
+
+def _key(event: Event, target: int, via: int) -> int:
+    return (event.id << NUMBER_BITS | target) << NUMBER_BITS | via
 
 
 def _targets(legs: Legs) -> list[int]:

@@ -41,6 +41,7 @@ class Advertisement(Message, frozen=True, tag=34):
     via: int  # the root that sends it
     hops: int  # frames in a row that brought it to whoever receives this one
     entries: tuple[Entry, ...]
+    heard: int  # newest entry of the receiver that the sender knows; -1: none, or it wants to be told everything again
 
 
 class Leg(msgspec.Struct, frozen=True, array_like=True):

@@ -3,12 +3,12 @@
 Entries spread by flooding among roots. One that is newer replaces what was known of its root's tree. The way back to
 that root is the way it came, so events follow the shortest reverse path (thesis, section 4.3.2): a neighbour's offer is
 taken if it is shorter than the present way, or newer on the present way, or if the present way has brought nothing new
-for a while. Only offers that are newer, or as new and shorter, are ever taken, so ways do not run in circles.
+for a while. A way that is lost, because its first root is no neighbour any more, is replaced by whatever comes next.
 """
 
 from roamcast.causal import Role
 from roamcast.events import Event
-from roamcast.interests import Interest
+from roamcast.protocols.api import NOBODY
 from roamcast.protocols.somer.messages import Entry
 
 PATIENCE_PERIODS = 1.5
@@ -26,7 +26,7 @@ class ForeignTree:
         self.interest = entry.interest
         self.roles = entry.roles
         self.heard_s = now_s  # when its sequence number last rose
-        self.via = via  # neighbouring root that leads to it
+        self.via = via  # neighbouring root that leads to it; NOBODY: none is known
         self.distance = distance  # hops
         self.way_sequence = entry.sequence  # of the entry that showed the way
         self.told_s = now_s  # when the way was last confirmed
@@ -44,10 +44,11 @@ class Overlay:
         if tree is None:
             self.trees[entry.root] = ForeignTree(entry, via, distance, now_s)
             return True
-        newer_way = entry.sequence > tree.way_sequence
+        newer_way, older_way = entry.sequence > tree.way_sequence, entry.sequence < tree.way_sequence
         shorter = distance < tree.distance
         lame = now_s - tree.told_s > self._patience_s
-        if (newer_way and (via == tree.via or shorter or lame)) or (entry.sequence == tree.way_sequence and shorter):
+        lost = tree.via == NOBODY
+        if lost or (newer_way and (via == tree.via or shorter or lame)) or (not older_way and shorter):
             tree.via, tree.distance, tree.way_sequence, tree.told_s = via, distance, entry.sequence, now_s
         if entry.sequence <= tree.sequence:
             return False
@@ -56,6 +57,13 @@ class Overlay:
             return False
         tree.interest, tree.roles = entry.interest, entry.roles
         return True
+
+    def lose_way(self, via: int) -> bool:
+        """A neighbouring root is none any more; true if it was the way to somebody."""
+        lost = [tree for tree in self.trees.values() if tree.via == via]
+        for tree in lost:
+            tree.via = NOBODY
+        return bool(lost)
 
     def withdraw(self, root: int) -> bool:
         """A tree is known to be gone; true if it was there. That is the newest word until its root speaks again."""
@@ -74,13 +82,14 @@ class Overlay:
         tree = self.trees[root]
         return Entry(root, tree.sequence, tree.distance, tree.interest, tree.roles)
 
+    def sequence(self, root: int) -> int:
+        """The newest entry known of a root, or -1."""
+        tree = self.trees.get(root)
+        return -1 if tree is None else tree.sequence
+
     def wanting(self, event: Event) -> list[int]:
         """Roots whose trees want the event."""
         return [r for r, tree in self.trees.items() if tree.interest is not None and tree.interest.matches(event)]
-
-    def interest(self, root: int) -> Interest | None:
-        tree = self.trees.get(root)
-        return None if tree is None else tree.interest
 
     def roles(self) -> dict[int, Role]:
         """The causal nodes of all other trees."""

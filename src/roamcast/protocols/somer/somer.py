@@ -68,9 +68,7 @@ class Somer(CrossingTree):
             case "out":
                 self._draw_outside()
             case "absorbed":
-                if self.role == "root" and self.overlay.withdraw(timer[1]):
-                    self._news[timer[1]] = None
-                    self._pass_word()
+                self._declare_gone(timer[1])
             case _:
                 super().on_timer(timer)
 
@@ -147,3 +145,9 @@ class Somer(CrossingTree):
         self._merge_locked_until_s = now + self.parameters.refresh_period_s
         self.host.set_timer(self.parameters.linger_s, ("absorbed", message.absorb))
         return True
+
+    def _declare_gone(self, root: int) -> None:
+        """Tells everybody that a tree was absorbed, unless some of it is still around."""
+        if self.role == "root" and self.routes.next_hop(root) is None and self.overlay.withdraw(root):
+            self._news[root] = None
+            self._pass_word()

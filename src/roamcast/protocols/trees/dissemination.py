@@ -17,7 +17,8 @@ would then swallow half a minute of events. The failed unicast of an event is wh
 
 While a node has no parent it keeps the events that should climb, and sends them when it has one. An event that failed
 on its way up is among them; one that failed on its way down is lost for that branch, since its nodes look for another
-parent by themselves and nobody here knows which.
+parent by themselves and nobody here knows which. A node's very first events wait until it has been in a tree for
+`SETTLE_S`: where one node finds no tree, its neighbours find none either, and would come too late to hear.
 
 A node that changes its parent by choice keeps the former link working for a while (`former`): it hears and serves both
 until the news has reached the root.
@@ -36,6 +37,10 @@ from roamcast.protocols.trees.messages import EventMessage, Publication, Subscri
 REPORT = ("report", 0)
 """Timer: a changed effective interest is due at the parent."""
 
+SETTLE_S = 2.0
+SETTLED = ("settled", 0)
+"""Timer: the node has been in its first tree for `SETTLE_S`."""
+
 
 class Disseminator(Protocol):
     """The part of a tree node that carries interests and events; where the tree comes from is its subclass's matter."""
@@ -51,6 +56,8 @@ class Disseminator(Protocol):
         self._reported: Interest | None = None
         self._report_pending = False
         self._seen = SeenCache()
+        self._settled = False
+        self._early: list[Event] = []  # published before the first tree stood
         self._waiting: list[EventMessage] = []  # climbing events without a parent to climb to
 
     @property
@@ -78,7 +85,19 @@ class Disseminator(Protocol):
 
     def publish(self, event: Event) -> None:
         self._seen.add(event.id)
-        self._spread(NOBODY, event, 1)
+        if self._settled:
+            self._spread(NOBODY, event, 1)
+        else:
+            self._early.append(event)
+            if len(self._early) > self._waiting_max:
+                self.host.dropped("no-tree", self._early.pop(0).id)
+
+    def _settle(self) -> None:
+        """The first tree stands and knows what everybody wants: events published until now may go."""
+        self._settled = True
+        early, self._early = self._early, []
+        for event in early:
+            self._spread(NOBODY, event, 1)
 
     # -- interests -----------------------------------------------------------------------------------------------
 

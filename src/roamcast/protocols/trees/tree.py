@@ -37,7 +37,7 @@ root being its own root without a peer, a searching node without either.
 from typing import ClassVar, Literal
 
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
-from roamcast.protocols.trees.dissemination import Disseminator
+from roamcast.protocols.trees.dissemination import SETTLE_S, SETTLED, Disseminator
 from roamcast.protocols.trees.messages import (
     Disown,
     EventMessage,
@@ -170,6 +170,8 @@ class TreeProtocol(Disseminator):
                 self._end_linger(timer[1])
             case "parting":
                 self._forget_child(timer[1])
+            case "settled":
+                self._settle()
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         self.neighbours.forget(neighbour)
@@ -244,6 +246,8 @@ class TreeProtocol(Disseminator):
         """Rises to a new standing."""
         moved = root != self.root or standing.level != self.standing.level or self.role == "root"
         newer = standing.sequence > self.standing.sequence
+        if self.standing == NEWBORN:
+            self.host.set_timer(SETTLE_S, SETTLED)
         self.root = root
         self.standing = standing
         if self.role == "member" and (newer or moved):
