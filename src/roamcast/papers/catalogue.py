@@ -1,10 +1,10 @@
 """Every figure by the name that users type."""
 
 from roamcast.errors import ConfigurationError
-from roamcast.papers import somer
+from roamcast.papers import georendezvous, somer
 from roamcast.papers.figure import Figure
 
-_PAPERS = (somer,)
+_PAPERS = (somer, georendezvous)
 FIGURES: dict[str, Figure] = {figure.id: figure for paper in _PAPERS for figure in paper.FIGURES}
 
 

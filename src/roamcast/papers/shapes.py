@@ -48,3 +48,29 @@ def excess(curve: str, x: X, reference: Sequence[X]) -> Statistic:
         return values[curve][x] / middle - 1
 
     return statistic
+
+
+def mean_saving(values: Values, curve: str, baseline: str) -> float:
+    """Which share of the baseline's cost a curve saves, on average over x."""
+    return sum(saving(values, curve, baseline, x) for x in values[curve]) / len(values[curve])
+
+
+def growing_saving(values: Values, curve: str, baseline: str) -> float:
+    """By how much the saving at the largest x exceeds that at the smallest."""
+    least, most = min(values[curve], key=float), max(values[curve], key=float)
+    return saving(values, curve, baseline, most) - saving(values, curve, baseline, least)
+
+
+def largest_excess(values: Values, curve: str, baseline: str) -> float:
+    """By which share the curve exceeds the baseline where it does most."""
+    return max(value / values[baseline][x] - 1 for x, value in values[curve].items())
+
+
+def mean_lead(values: Values, curve: str, baseline: str) -> float:
+    """How much higher the curve is than the baseline, on average over x."""
+    return sum(value - values[baseline][x] for x, value in values[curve].items()) / len(values[curve])
+
+
+def flatness(values: Values, curve: str) -> float:
+    """The largest value of a curve over its smallest, less one."""
+    return max(values[curve].values()) / min(values[curve].values()) - 1

@@ -1,0 +1,210 @@
+"""SOMER against PS-MAODV, SP-COMBO and DSAPST (thesis, 6.2.4)."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import pandas as pd
+from pyspark.sql import SparkSession
+
+from roamcast.analysis.cost import breakdowns
+from roamcast.analysis.traces import only_runs, read_traces
+from roamcast.campaign.store import Store
+from roamcast.papers.figure import Claim, Curve, Figure, Tables, Values, X, at_least, at_most
+from roamcast.papers.shapes import growing_saving, index_to_worst, largest_excess, mean_saving
+from roamcast.papers.somer_setting import DELIVERY, HIGH_RATE_PER_S, QUICK_SIZES, SIZES, full, percents, quick, sizes
+
+RIVALS = {"SOMER": "somer", "PS-MAODV": "ps-maodv", "SP-COMBO": "sp-combo", "DSAPST": "dsapst"}
+
+
+def _rivals(*labels: str) -> list[Tables]:
+    return [{"name": RIVALS[label], "label": label} for label in labels]
+
+
+def timelier(values: Values, x: X) -> float:
+    """By which share SOMER's timeliness index (reciprocal delivery time) exceeds PS-MAODV's."""
+    return values["PS-MAODV"][x] / values["SOMER"][x] - 1
+
+
+def least_timelier(values: Values) -> float:
+    return min(timelier(values, x) for x in values["SOMER"])
+
+
+def slowness(values: Values, curve: str) -> float:
+    """How much slower a curve is than the slowest of the others, on average over x."""
+    others = [course for label, course in values.items() if label != curve]
+    ratios = [value / max(course[x] for course in others) for x, value in values[curve].items()]
+    return sum(ratios) / len(ratios) - 1
+
+
+def widest_lead(values: Values, rivals: Iterable[str]) -> float:
+    """The largest amount by which SOMER exceeds the best of the rivals."""
+    named = list(rivals)
+    return max(value - max(values[rival][x] for rival in named) for x, value in values["SOMER"].items())
+
+
+_RIVAL_CURVES = tuple(Curve(label, label, DELIVERY) for label in RIVALS)
+
+FIGURE_6_5 = Figure(
+    id="somer-6.5",
+    title="Timeliness of four tree protocols over network size",
+    paper="somer",
+    section="Thesis, section 6.2.4, figure 6.5",
+    setting="Reciprocal delivery time, as multiples of the worst protocol's at the same size.",
+    quick=quick(_rivals(*RIVALS), sizes(QUICK_SIZES), seeds=8),
+    paper_scale=full(_rivals(*RIVALS), sizes(SIZES)),
+    quick_note="50, 100 and 150 nodes, 160 s, 8 seeds.",
+    curves=_RIVAL_CURVES,
+    x="nodes",
+    shown=index_to_worst,
+    x_title="nodes",
+    y_title="timeliness over the worst",
+    claims=(
+        Claim(
+            "SOMER is at least 30 % more timely than PS-MAODV at every size",
+            reported="at least 30 %",
+            statistic=least_timelier,
+            region=at_least(0.30),
+        ),
+        Claim(
+            "Its lead over PS-MAODV grows with size",
+            reported="from 30 % to about 100 %",
+            statistic=partial(growing_saving, curve="SOMER", baseline="PS-MAODV"),
+            region=at_least(0),
+        ),
+        Claim(
+            "With 250 nodes it is about twice as timely (by 80 % or more)",
+            reported="around 100 %",
+            statistic=partial(timelier, x=250.0),
+            region=at_least(0.80),
+        ),
+        Claim(
+            "DSAPST is the slowest, on average over sizes",
+            reported="worst of the four",
+            statistic=partial(slowness, curve="DSAPST"),
+            region=at_least(0),
+        ),
+    ),
+)
+
+FIGURE_6_6 = Figure(
+    id="somer-6.6",
+    title="Delivery ratio of four tree protocols under node failures",
+    paper="somer",
+    section="Thesis, section 6.2.4, figure 6.6",
+    setting="A share of the nodes crashes for good at random times. The ratio is over all deliveries that were due had "
+    "nobody failed, so those to crashed subscribers count as missed. The thesis does not say how many nodes; "
+    "we take 150.",
+    quick=quick(_rivals(*RIVALS), {"scenario.faults.crash_share": [0.03, 0.12, 0.24, 0.33]}, seeds=8, nodes=80),
+    paper_scale=full(
+        _rivals(*RIVALS),
+        {"scenario.faults.crash_share": percents(3, 34, 3)},
+        nodes=150,
+    ),
+    quick_note="80 nodes, 160 s, 8 seeds, four failure rates.",
+    curves=tuple(Curve(label, label, "delivery_ratio") for label in RIVALS),
+    x="crash_share",
+    x_title="nodes that fail",
+    y_title="delivery ratio",
+    x_format="%",
+    y_format="%",
+    claims=(
+        Claim(
+            "SOMER delivers more than 75 % when 12 % of the nodes fail",
+            reported="over 75 %",
+            statistic=lambda values: values["SOMER"][0.12],
+            region=at_least(0.75),
+        ),
+        Claim(
+            "Its largest lead over PS-MAODV is 10 points or more",
+            reported="over 10 points",
+            statistic=partial(widest_lead, rivals=("PS-MAODV",)),
+            region=at_least(0.10),
+        ),
+        Claim(
+            "Its largest lead over both SP-COMBO and DSAPST is 30 points or more",
+            reported="30 points",
+            statistic=partial(widest_lead, rivals=("SP-COMBO", "DSAPST")),
+            region=at_least(0.30),
+        ),
+    ),
+)
+
+MAINTENANCE, EVENTS = "maintenance", "publish/subscribe"
+_CATEGORIES = {"maintenance": MAINTENANCE, "publish_subscribe": EVENTS}
+
+
+def frames_by_category(session: SparkSession, store: Store) -> pd.DataFrame:
+    """Frames sent per run by protocol and purpose, over network size; what the link adds does not count."""
+    plan = session.createDataFrame(store.plan().select(["run_id", "protocol", "seed", "nodes"]))
+    parts = breakdowns(only_runs(read_traces(session, store.trace), plan)).where("measure = 'frames_by_category'")
+    found = plan.join(parts, "run_id").toPandas()
+    found = found[found["key"].isin(_CATEGORIES)]
+    curve = found["protocol"] + ", " + found["key"].map(_CATEGORIES)
+    return pd.DataFrame(
+        {"curve": curve, "x": found["nodes"].astype(float), "seed": found["seed"], "value": found["value"]}
+    )
+
+
+def only_events(values: Values) -> Values:
+    return {curve: course for curve, course in values.items() if curve.endswith(EVENTS)}
+
+
+_TRAFFIC_NOTE = "50, 100 and 150 nodes, 160 s, 6 seeds."
+
+FIGURE_6_7 = Figure(
+    id="somer-6.7",
+    title="Messages of SOMER and PS-MAODV at low load",
+    paper="somer",
+    section="Thesis, section 6.2.4, figure 6.7",
+    setting="Frames over the whole run, counted whenever a message is produced or forwarded, apart from what the link "
+    "adds. Publishers send 0.05 events per second.",
+    quick=quick(_rivals("SOMER", "PS-MAODV"), sizes(QUICK_SIZES), seeds=6),
+    paper_scale=full(_rivals("SOMER", "PS-MAODV"), sizes(SIZES)),
+    quick_note=_TRAFFIC_NOTE,
+    rows=frames_by_category,
+    x_title="nodes",
+    y_title="frames",
+    y_format="~s",
+    claims=(
+        Claim(
+            "SOMER sends at most 10 % more publish/subscribe messages at any size",
+            reported="at most about 10 % more",
+            statistic=partial(largest_excess, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
+            region=at_most(0.10),
+        ),
+        Claim(
+            "It sends more maintenance messages, on average over sizes",
+            reported="slightly more",
+            statistic=partial(mean_saving, curve=f"PS-MAODV, {MAINTENANCE}", baseline=f"SOMER, {MAINTENANCE}"),
+            region=at_least(0),
+        ),
+    ),
+)
+
+FIGURE_6_8 = Figure(
+    id="somer-6.8",
+    title="Publish/subscribe messages of SOMER and PS-MAODV at high load",
+    paper="somer",
+    section="Thesis, section 6.2.4, figure 6.8",
+    setting="As before, with 0.2 events per second and publisher; publish/subscribe messages only.",
+    quick=quick(_rivals("SOMER", "PS-MAODV"), sizes(QUICK_SIZES), seeds=6, rate_per_s=HIGH_RATE_PER_S),
+    paper_scale=full(
+        _rivals("SOMER", "PS-MAODV"),
+        sizes(SIZES),
+        rate_per_s=HIGH_RATE_PER_S,
+    ),
+    quick_note=_TRAFFIC_NOTE,
+    rows=frames_by_category,
+    shown=only_events,
+    x_title="nodes",
+    y_title="publish/subscribe frames",
+    y_format="~s",
+    claims=(
+        Claim(
+            "SOMER sends fewer publish/subscribe messages than PS-MAODV, on average over sizes",
+            reported="fewer",
+            statistic=partial(mean_saving, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
+            region=at_least(0),
+        ),
+    ),
+)

@@ -1,0 +1,78 @@
+"""What SOMER's experiments have in common.
+
+Settings follow table 6.1 of the thesis, with the decisions that it leaves open: constant density (a square of 1000 m
+for 50 nodes, side growing with the square root of the number), waypoint speeds from 0.1 m/s because 0 has no steady
+state, the radio of ns-2, 35 % publishers, subscriptions that match a tenth of all events. Rates are not given: 0.05
+events per second and publisher are our low load, 0.2 the high one. Causal nodes are 10 % of all and form disjoint
+copies of the dependency example of section 5.1; each initiator begins a causal graph every 20 s. Structures have 40 s
+to form before anything is published.
+
+At the quick scale networks and durations are smaller and seeds fewer, each figure says which; whether a claim about 250
+nodes holds is then undecided.
+"""
+
+from collections.abc import Iterable
+from math import sqrt
+from typing import Any
+
+from roamcast.papers.figure import Tables
+
+DEPENDENCIES = "a => b; a => c; a => d; b => e; c => e"
+LOW_RATE_PER_S, HIGH_RATE_PER_S = 0.05, 0.2
+
+SIZES = range(50, 251, 20)
+QUICK_SIZES = (50, 100, 150)
+PAPER_SEEDS, PAPER_DURATION_S = 250, 1000
+QUICK_DURATION_S = 160
+
+DELIVERY = "latency_ms_mean"  # the thesis' delivery time: mean over all deliveries
+GRAPH = "causal_graph_time_ms_mean"  # from an initiation to the end of its last chain, over complete graphs
+CHAINS = "chain_completion_ratio"
+
+
+def campaign(
+    contenders: Iterable[Tables], grid: Tables, *, seeds: int, duration_s: int, nodes: int = 50, **workload: Any
+) -> Tables:
+    """The tables of a campaign under the common settings."""
+    return {
+        "protocols": list(contenders),
+        "seeds": seeds,
+        "scenario": {
+            **_size(nodes),
+            "duration_s": duration_s,
+            "radio": {"preset": "ns2"},
+            "mobility": {"pause_min_s": 1, "pause_max_s": 3},
+            "workload": {
+                "publisher_share": 0.35,
+                "rate_per_s": LOW_RATE_PER_S,
+                "start_s": 40,
+                "tail_s": 10,
+                "causal": {"dependencies": DEPENDENCIES, "rate_per_s": 0.05},
+            }
+            | workload,
+        },
+        "grid": grid,
+    }
+
+
+def quick(contenders: Iterable[Tables], grid: Tables, *, seeds: int, nodes: int = 50, **workload: Any) -> Tables:
+    return campaign(contenders, grid, seeds=seeds, duration_s=QUICK_DURATION_S, nodes=nodes, **workload)
+
+
+def full(contenders: Iterable[Tables], grid: Tables, *, nodes: int = 50, **workload: Any) -> Tables:
+    """At the thesis' own scale."""
+    return campaign(contenders, grid, seeds=PAPER_SEEDS, duration_s=PAPER_DURATION_S, nodes=nodes, **workload)
+
+
+def sizes(numbers: Iterable[int]) -> Tables:
+    """A grid over network sizes at constant density."""
+    return {"size": [{f"scenario.{name}": value for name, value in _size(nodes).items()} for nodes in numbers]}
+
+
+def percents(*range_of: int) -> list[float]:
+    """1 %, 2 %, ... as shares; arguments as for `range`."""
+    return [percent / 100 for percent in range(*range_of)]
+
+
+def _size(nodes: int) -> Tables:
+    return {"nodes": nodes, "area_m": round(1000 * sqrt(nodes / 50), 1)}
