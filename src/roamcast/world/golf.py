@@ -2,6 +2,10 @@
 
 Every value of an event is drawn evenly from all that the schema allows. Scores of real players are not spread evenly,
 but only so is the share of events that a subscription matches a simple product, and can be met as it is asked for.
+
+With an *audience*, tastes are divided instead: all that is published is about the first nine holes. Who is in the
+audience follows those and perhaps some of the next, so every event matches; the others follow only later holes, so
+none does.
 """
 
 import math
@@ -13,10 +17,11 @@ from roamcast.seeds import Random
 TYPE = "PGMFORUM"
 _COARSE = ("player", "hole", "holescore", "currentrank")  # a subscription asks for up to two of these
 _FINE = "totalscore"  # and for a range of this one, which makes up for the others' rounding
+_AUDIENCE_HOLES = 9  # what is published with an audience is about these
 _PLAYERS_MAX = 4  # more favourites than that nobody lists
 
 
-def golf_event(random: Random) -> str:
+def golf_event(random: Random, for_audience: bool = False) -> str:
     """An announcement, as the officials at a hole make it."""
     values: dict[str, int | str] = {"@id": f"{random.randrange(1000):03d}"}
     for path in ("player", "hole", "holescore", "totalscore", "currentrank"):
@@ -25,6 +30,8 @@ def golf_event(random: Random) -> str:
             values[path] = random.choice(domain.values)
         elif isinstance(domain, Numbers):
             low, high = domain.ranges[0]
+            if for_audience and path == "hole":
+                high = _AUDIENCE_HOLES
             values[path] = random.randint(int(low), int(high))
     return write(TYPE, values)
 
@@ -41,6 +48,13 @@ def golf_interest(selectivity: float, random: Random) -> XPaths:
     condition, _ = _condition(_FINE, min(1.0, selectivity / share), random, at_least=False)
     conditions += condition
     return XPaths.parse(f"/{TYPE}[{' and '.join(conditions)}]" if conditions else f"/{TYPE}")
+
+
+def golf_taste(audience_share: float, random: Random) -> XPaths:
+    """The wish of a visitor who is in the audience with that probability."""
+    if random.random() < audience_share:
+        return XPaths.parse(f"/{TYPE}[hole <= {random.randint(_AUDIENCE_HOLES, 12)}]")
+    return XPaths.parse(f"/{TYPE}[hole >= {random.randint(_AUDIENCE_HOLES + 1, 13)}]")
 
 
 def _condition(path: str, share: float, random: Random, at_least: bool) -> tuple[list[str], float]:

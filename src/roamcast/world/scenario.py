@@ -106,6 +106,7 @@ class Workload(Settings, frozen=True):
     pool: int = 10_000  # intervals: events are whole numbers in [0, pool)
     topic_depth: int = 3  # topics: levels of a topic
     topic_fanout: int = 4  # topics: names per level
+    audience_share: float = 0.0  # content: above 0, so many subscriptions match every event and the others none
     rate_per_s: float = 0.5  # publications per publisher
     pattern: Literal["constant", "poisson", "ramp", "burst"] = "constant"
     burst_period_s: float = 20.0  # burst: one active stretch per period, at the rate that keeps the mean
@@ -117,7 +118,7 @@ class Workload(Settings, frozen=True):
     causal: Causal = Causal()
 
     def __post_init__(self) -> None:
-        for field in ("publisher_share", "subscriber_share", "selectivity", "burst_share"):
+        for field in ("publisher_share", "subscriber_share", "selectivity", "audience_share", "burst_share"):
             require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
         for field in ("publishers", "subscribers"):
             count = getattr(self, field)

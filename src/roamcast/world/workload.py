@@ -24,7 +24,7 @@ from roamcast.events import NO_EVENT, Content
 from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.seeds import Random, derive
 from roamcast.world.golf import TYPE as GOLF
-from roamcast.world.golf import golf_event, golf_interest
+from roamcast.world.golf import golf_event, golf_interest, golf_taste
 from roamcast.world.scenario import Scenario, Workload
 
 START_WITHIN_S = 1.0
@@ -166,7 +166,7 @@ def _content(workload: Workload, random: Random) -> Content:
     if workload.language == "intervals":
         return random.randrange(workload.pool)
     if workload.language == "content":
-        return golf_event(random)
+        return golf_event(random, for_audience=workload.audience_share > 0)
     return "/".join(_name(random.randrange(workload.topic_fanout)) for _ in range(workload.topic_depth))
 
 
@@ -183,6 +183,8 @@ def _interval(workload: Workload, random: Random) -> Intervals:
 
 
 def _golf(workload: Workload, random: Random) -> XPaths:
+    if workload.audience_share:
+        return golf_taste(workload.audience_share, random)
     return golf_interest(workload.selectivity, random)
 
 

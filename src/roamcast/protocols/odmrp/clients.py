@@ -1,15 +1,15 @@
 """A broker's clients: whose subscriptions it keeps, what it tells other brokers about them, whom an event is for.
 
+What it tells has a version, which goes up with every change, so that others can say which one they know. It begins
+anywhere, so that a broker that comes back is hardly ever taken for what it was.
+
 The broker's own application is a client like the others, but one that cannot get lost. Other clients repeat their
 subscriptions; one that has been silent for `CLIENT_REFRESHES` of its intervals is forgotten.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from math import inf
-
-import msgspec
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -19,18 +19,20 @@ from roamcast.protocols.odmrp.messages import Member
 from roamcast.protocols.odmrp.summaries import Digest, Entry, aggregated
 
 CLIENT_REFRESHES = 3
+VERSIONS = 1 << 16
 
 
 class Clients:
-    def __init__(self, encoder: Encoder, entries_max: int) -> None:
+    def __init__(self, encoder: Encoder, entries_max: int, version: int) -> None:
         self._encoder = encoder
+        self._version = version
         self._entries_max = entries_max
         self._index = EntryIndex(encoder.family)
         self._owner: dict[int, tuple[int, Interest]] = {}  # row -> client, interest
         self._entry: dict[int, Entry] = {}
         self._rows: dict[int, dict[int, None]] = {}  # client -> its rows
         self._expires_s: dict[int, float] = {}
-        self._summaries: dict[int, tuple[int, Member]] = {}  # by type; with the address that it was made for
+        self._members: dict[int, Member] = {}  # by type: what was told since the last change
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -47,7 +49,7 @@ class Clients:
             self._owner[row] = client, interest
             self._entry[row] = entry
             own[row] = None
-        self._summaries.clear()
+        self._changed()
 
     def remove(self, client: int, interest: Interest) -> None:
         """Takes back one `add` with an equal interest."""
@@ -83,7 +85,11 @@ class Clients:
         self._index.remove(row)
         del self._owner[row], self._entry[row]
         self._rows.get(client, {}).pop(row, None)
-        self._summaries.clear()
+        self._changed()
+
+    def _changed(self) -> None:
+        self._version = (self._version + 1) % VERSIONS
+        self._members.clear()
 
     def want(self, digest: Digest) -> bool:
         """Whether some summary matches."""
@@ -102,11 +108,8 @@ class Clients:
 
     def member(self, address: int, digest: Digest) -> Member:
         """What this broker says about itself in answer to a question: its summary for that type of events."""
-        known = self._summaries.get(digest.type)
-        if known is None or known[0] != address:
+        if digest.type not in self._members:
             of_type = [entry for entry in self._entry.values() if entry.type == digest.type]
             entries = tuple(self._encoder.family.packed(each) for each in aggregated(of_type, self._entries_max))
-            version = blake2b(msgspec.msgpack.encode(entries), digest_size=2).digest()
-            known = address, Member(address, int.from_bytes(version, "big"), entries)
-            self._summaries[digest.type] = known
-        return known[1]
+            self._members[digest.type] = Member(address, self._version, entries)
+        return self._members[digest.type]

@@ -16,6 +16,9 @@ Rules (section 3.5; ODMRP draft 4, section 5):
 
 Ways back cannot run in circles: along a way the sequence numbers never fall, and where they are equal the hops do.
 
+Summaries are long, so a member leaves its own out when it answers a publisher that knows it. Relays know it too if they
+overheard it before, on its way to any publisher; where they do not, they forward without a filter.
+
 Channels are the publisher's business. It moves members between them and says so in its next request, from which every
 node takes the news, so that an event on the new channel finds its way at once. A member that the newest request does
 not list is a newcomer, on channel 0.
@@ -42,6 +45,7 @@ ACK = "mesh.ack"  # key: publisher; confirm what was received
 SWEEP = "mesh.sweep"  # key 0; forget what is past
 
 MEMBERS_PER_TABLE = 6  # so that a table fits a frame, with the default size of filters
+SUMMARIES_MAX = 4096  # that a node remembers; the oldest goes first
 SWEEPS_PER_TIMEOUT = 5  # how closely the trace follows when a node stops forwarding
 
 NO_UPSTREAM = "no-upstream"  # a Join Table came for a publisher whose request was never heard
@@ -75,7 +79,7 @@ class Downstream(NamedTuple):
     """A member behind this node."""
 
     expires_s: float
-    entries: tuple[Entry, ...] | None  # None: its summary went by before this node was on its way
+    entries: tuple[Entry, ...] | None  # its summary; None: this node never heard it
 
 
 class Mesh:
@@ -97,6 +101,7 @@ class Mesh:
         self._repeats: dict[int, JoinRequest] = {}
         self._relays: dict[int, Data] = {}
         self._acks: dict[int, dict[int, None]] = {}  # by publisher: members to confirm
+        self._summaries: dict[int, tuple[int, tuple[Entry, ...]]] = {}  # member -> version, summary, as overheard
         self._sweeps = False
 
     def on_timer(self, timer: Timer) -> bool:
@@ -176,6 +181,8 @@ class Mesh:
 
     def on_table(self, sender: int, table: JoinTable) -> None:
         route = self.routes.get(table.publisher)
+        for member in table.members:
+            self._learn(member)
         if route is not None and sender == route.upstream:
             self._confirm(table.publisher, route, (member.address for member in table.members))
         if table.next_hop != self.host.address:
@@ -188,18 +195,23 @@ class Mesh:
         else:
             self._pass_on(route, table)
 
+    def _learn(self, member: Member) -> None:
+        known = self._summaries.get(member.address)
+        if member.entries is not None and (known is None or known[0] != member.version):
+            entries = tuple(self._family.unpacked(each) for each in member.entries)
+            self._summaries.pop(member.address, None)
+            self._summaries[member.address] = member.version, entries
+            if len(self._summaries) > SUMMARIES_MAX:
+                del self._summaries[next(iter(self._summaries))]
+
     def _pass_on(self, route: Route, table: JoinTable) -> None:
         publisher = table.publisher
         expires_s = self.host.now() + self.parameters.forwarding_timeout_s
         behind = self.downstream.setdefault(publisher, {})
         passed_on: list[int] = []
         for member in table.members:
-            known = behind.get(member.address)
-            if member.entries is not None:
-                entries: tuple[Entry, ...] | None = tuple(self._family.unpacked(each) for each in member.entries)
-            else:
-                entries = None if known is None else known.entries
-            behind[member.address] = Downstream(expires_s, entries)
+            version, entries = self._summaries.get(member.address, (None, None))
+            behind[member.address] = Downstream(expires_s, entries if version == member.version else None)
             if member.address in route.sent or member.address in route.confirmed:
                 passed_on.append(member.address)
             elif member.address not in route.waiting:

@@ -36,7 +36,7 @@ from roamcast.interests import Interest
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Protocol, Timer
 from roamcast.protocols.odmrp.attachment import Attachment
-from roamcast.protocols.odmrp.clients import CLIENT_REFRESHES, Clients
+from roamcast.protocols.odmrp.clients import CLIENT_REFRESHES, VERSIONS, Clients
 from roamcast.protocols.odmrp.encoding import cached_digest
 from roamcast.protocols.odmrp.mesh import Mesh
 from roamcast.protocols.odmrp.messages import (
@@ -81,7 +81,7 @@ class Odmrp(Protocol, UnicastOwner):
         self._encoder = parameters.encoder()
         self._unicast = unicast(parameters.unicast, host, self)
         self.is_broker = host.random.random() < parameters.broker_share
-        self.clients = Clients(self._encoder, parameters.entries_max)
+        self.clients = Clients(self._encoder, parameters.entries_max, host.random.randrange(VERSIONS))
         self.publisher = Publisher(host, parameters)
         self.mesh = Mesh(host, parameters, self.publisher.on_members)
         self.attachment = Attachment(host, parameters, self._unicast, lambda: list(self.subscriptions))
