@@ -27,6 +27,7 @@ COMMANDS = {
     "simulate": "Simulate one network and summarise what happened.",
     "mobility": "Show how nodes move and who meets whom, without a protocol.",
     "campaign": "Simulate many networks on Spark and compare protocols with confidence.",
+    "replay": "Play a recorded run in a web page.",
     "node": "Run a live node over UDP.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "bench": "Measure speed and fidelity.",
