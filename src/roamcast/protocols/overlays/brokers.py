@@ -22,6 +22,7 @@ from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.overlays.tables import TopologyTable
 
+ALONE_S = 60.0  # a broker that has heard of no other for so long takes it that there is none
 SILENT_PERIODS = 8  # news may need a period for each link of its way
 UPDATE = "brokers.update"
 BOOTSTRAP = "brokers.bootstrap"
@@ -50,6 +51,7 @@ class BrokerManager:
         self._started_s = host.now()
         self._sequence = int(host.now() * 1000)  # ahead of all rows of a former life
         self._shown: tuple[int, ...] = ()
+        self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
         self._told: dict[int, None] = {}  # neighbours at the last propagation
         concentrator.on(Topology, self._on_topology)
         concentrator.on(Probe, self._on_probe)
@@ -75,7 +77,8 @@ class BrokerManager:
     @property
     def is_settled(self) -> bool:
         """The bootstrap is over: brokers within reach have heard of each other."""
-        return self._host.now() - self._started_s >= self._parameters.bootstrap_s
+        age_s = self._host.now() - self._started_s
+        return age_s >= self._parameters.bootstrap_s and (len(self.topology.rows) > 1 or age_s >= ALONE_S)
 
     def path(self, destination: int) -> tuple[int, ...]:
         """The source route from here to a broker; straight there if the overlay knows no way."""
@@ -103,7 +106,7 @@ class BrokerManager:
         for neighbour in linked:
             news = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
             if news:
-                self._concentrator.send(neighbour, Topology(news))
+                self._concentrator.send(neighbour, Topology(news, not self.is_settled))
         self._told = dict.fromkeys(linked)
 
     def forget_silent(self) -> None:
@@ -144,8 +147,16 @@ class BrokerManager:
                 self.loads[row.broker] = row.load
                 changed += 1
         self._concentrator.suspects.pop(source, None)
+        if message.is_novice and source not in self._taught:
+            self._teach(source)
         if changed:
             self._channel.post(BrokerPropagation(source, changed))
+
+    def _teach(self, novice: int) -> None:
+        """Tells a broker that has just started everything, once per update period."""
+        self._taught[novice] = None
+        rows = self.topology.rows
+        self._concentrator.send(novice, Topology(tuple(rows[broker] for broker in sorted(rows)), False))
 
     def _on_bootstrap(self, _: int) -> None:
         if self.neighbours:
@@ -157,6 +168,7 @@ class BrokerManager:
 
     def _on_update(self, _: int) -> None:
         self._host.set_timer(self._parameters.update_period_s, (UPDATE, 0))
+        self._taught.clear()
         self._channel.post(UpdateDue())
 
     def _probe(self, _: int) -> None:

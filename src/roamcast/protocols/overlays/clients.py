@@ -227,7 +227,7 @@ class ClientManager:
             row.set_modulator(message.modulator)
         row.produces, row.advertised = message.produces, message.advertised
         if row.produces:
-            self._producers.host_producer(row.client, message.advertised)
+            self._producers.host_producer(row.client, message.advertised, came_by_itself=True)
         if not row.is_passive:
             self.register(row)
 
@@ -244,28 +244,33 @@ class ClientManager:
         row = self.table.get(source)
         if row is not None and row.epoch <= message.epoch:
             self.drop(source)
-            row.wants = Wants(())
-            row.generation += 1  # so that the word counts; another home of a later epoch counts more
-            self.register(row)
             self._producers.drop_producer(source)
+            if message.is_final:
+                self._deregister(row)
 
     def _on_report(self, source: int, message: Report, hops: int) -> None:
         client = message.client
-        served = self.served.get(client)
-        if served is not None and served[0] == message.epoch and client not in self.table:
-            self._concentrator.send(served[2], message)
-            self._concentrator.send(source, ReportAck(message.epoch, True))
-            return
         row = self.table.get(client)
-        moved = self.moved.get(client)
-        known = (row is not None and row.epoch == message.epoch) or (moved is not None and moved[0] == message.epoch)
-        if source == client:
-            self._concentrator.send(client, ReportAck(message.epoch, known))
-        if row is not None and row.epoch == message.epoch:
-            row.heard_s = self._host.now()
-            if not row.is_passive:
-                candidate = message.nearest if message.nearest != self._host.address else None
-                self._channel.post(BrokerDiscovery(client, candidate, message.distance_hops, message.load, hops))
+        if row is None or row.epoch != message.epoch:
+            site = self._site_elsewhere(client, message.epoch)
+            if site is not None and source == client:
+                self._concentrator.send(site, message)  # which answers the client: only its own word counts
+            else:
+                self._concentrator.send(client, ReportAck(message.epoch, False))
+            return
+        row.heard_s = self._host.now()
+        self._concentrator.send(client, ReportAck(message.epoch, True))
+        if not row.is_passive:
+            candidate = message.nearest if message.nearest != self._host.address else None
+            self._channel.post(BrokerDiscovery(client, candidate, message.distance_hops, message.load, hops))
+
+    def _site_elsewhere(self, client: int, epoch: int) -> int | None:
+        """The broker that serves a client which this broker served before, or whose home it is."""
+        for places in (self.served, self.moved):
+            place = places.get(client)
+            if place is not None and place[0] == epoch:
+                return place[2]
+        return None
 
     def _on_served(self, source: int, message: Served, hops: int) -> None:
         self.served[message.client] = (message.epoch, message.generation, source)
@@ -282,9 +287,7 @@ class ClientManager:
             if row.heard_s < silent_s:
                 self.drop(client)
                 if not row.is_passive:
-                    row.wants = Wants(())
-                    row.generation += 1
-                    self.register(row)
+                    self._deregister(row)
             elif row.bytes_in:
                 self._channel.post(ModulatorMeasured(client, row.bytes_in, row.bytes_out, row.cpu_s))
                 row.bytes_in = row.bytes_out = 0
@@ -299,6 +302,12 @@ class ClientManager:
             if source not in known_to and (not row.wants or row.wants.may_match(offer)):
                 message = Register(self._registration(row))
                 self._concentrator.ask(("register", row.client, source), source, message)
+
+    def _deregister(self, row: ClientRow) -> None:
+        """The client wants nothing any more, unless it has said otherwise elsewhere, in a later epoch."""
+        row.wants = Wants(())
+        row.generation += 1
+        self.register(row)
 
     def _registration(self, row: ClientRow) -> Registration:
         return Registration(

@@ -23,14 +23,11 @@ class Entry:
         self.unreceived: dict[int, None] = {}
         self.unsettled: dict[int, None] = {}
 
-    def await_client(self, client: int) -> None:
-        self.unreceived[client] = None
-        self.unsettled[client] = None
-
 
 class ProducerLog:
-    def __init__(self, publisher: int) -> None:
+    def __init__(self, publisher: int, held_until_s: float) -> None:
         self.publisher = publisher
+        self.held_until_s = held_until_s  # nothing is released before
         self.intake = Intake()  # what comes from the producer itself
         self.entries: dict[int, Entry] = {}  # by number, ascending
         self.released = 0  # everything up to here is settled or has expired
@@ -42,12 +39,17 @@ class ProducerLog:
         number = entry.event.number
         previous: dict[int, int] = {}
         for client in clients:
-            entry.await_client(client)
             tail = self._tails.get(client, 0)
             previous[client] = tail if tail > self._received.get(client, 0) and tail in self.entries else 0
-            self._tails[client] = number
+            self.demand(entry, client)
         self.entries[number] = entry
         return previous
+
+    def demand(self, entry: Entry, client: int) -> None:
+        """The client is to get this event."""
+        entry.unreceived[client] = None
+        entry.unsettled[client] = None
+        self._tails[client] = max(entry.event.number, self._tails.get(client, 0))
 
     def previous(self, client: int, number: int) -> int:
         """The latest earlier event that the client has not received, or 0."""
@@ -58,6 +60,10 @@ class ProducerLog:
             if client in entry.unreceived:
                 latest = earlier
         return latest
+
+    def received(self, client: int) -> int:
+        """The latest number that the client is known to have received."""
+        return self._received.get(client, 0)
 
     def last_unreceived(self, client: int) -> int:
         return max((number for number, entry in self.entries.items() if client in entry.unreceived), default=0)

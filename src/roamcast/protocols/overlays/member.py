@@ -143,7 +143,7 @@ class Member:
 
     def leave(self) -> None:
         if self.home != NOBODY:
-            self._concentrator.send(self.home, Detach(self.epoch))
+            self._concentrator.send(self.home, Detach(self.epoch, is_final=True))
 
     # -- The home broker ---------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class Member:
 
     def _on_welcome(self, source: int, message: Welcome, hops: int) -> None:
         if message.epoch != self.epoch:
-            self._concentrator.send(source, Detach(message.epoch))
+            self._concentrator.send(source, Detach(message.epoch, is_final=False))
             return
         self._concentrator.send(source, WelcomeAck(message.epoch, message.generation))
         if message.generation > self._generation:
@@ -265,7 +265,7 @@ class Member:
         self._concentrator.send(self.home, report)
 
     def _on_report_ack(self, source: int, message: ReportAck, hops: int) -> None:
-        if source != self.home or message.epoch != self.epoch:
+        if self.home == NOBODY or message.epoch != self.epoch:
             return
         if message.known:
             self._home_heard_s = self._host.now()
@@ -317,7 +317,7 @@ class Member:
     def _on_delivery(self, source: int, message: Delivery, hops: int) -> None:
         if message.epoch != self.epoch:
             if message.epoch < self.epoch:
-                self._concentrator.send(message.site, Detach(message.epoch))
+                self._concentrator.send(message.site, Detach(message.epoch, is_final=False))
             return
         self._home_heard_s = self._host.now()
         if message.sequence >= self._expected and len(self._early) < EARLY_MAX:

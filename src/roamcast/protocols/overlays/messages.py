@@ -108,6 +108,7 @@ class Detach(Message, frozen=True, tag=22):
     """I am not yours any more, in no epoch up to this."""
 
     epoch: Count
+    is_final: bool  # nor anybody else's: forget what I wanted
 
 
 class Publish(Message, frozen=True, tag=23):
@@ -160,6 +161,7 @@ class Topology(Message, frozen=True, tag=28):
     """The rows of the sender's topology table that changed since it last said so."""
 
     rows: tuple[LinkState, ...]
+    is_novice: bool  # the sender knows next to nothing yet: tell it everything
 
 
 class Announce(Message, frozen=True, tag=29):
@@ -294,6 +296,7 @@ class HandoffState(Message, frozen=True, tag=41):
     deliveries: tuple[Delivery, ...]  # not yet acknowledged
     origins: tuple[tuple[Address, Address], ...]  # publisher, and the home broker its events come from
     sources: tuple[Address, ...]  # producers' home brokers that have switched
+    consumers: tuple[Registration, ...]  # of what the client publishes, if it does and its home changes
 
 
 class HandoffDone(Message, frozen=True, tag=42):

@@ -97,7 +97,7 @@ class Overlays(Protocol):
         channel = SystemChannel()
         resources = ResourceMonitor(host, self.concentrator, channel)
         load = (lambda: resources.load) if is_broker else None
-        self._search = RingSearch(host, self.concentrator, load)
+        self._search = RingSearch(host, self.concentrator, parameters.hop_time_s, load)
         self.member = Member(host, self.concentrator, self._search, parameters, is_broker)
         self.broker: Broker | None = None
         if is_broker:

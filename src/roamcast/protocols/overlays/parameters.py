@@ -20,6 +20,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
 
     # The broker network [2.3]
     update_period_s: float = 20.0  # between neighbour discoveries, and between propagations of what changed
+    hop_time_s: float = 0.02  # a search allows so much for every hop of a ring, there and again back
     bootstrap_s: float = 8.0  # after its start a broker does both every bootstrap_period_s for so long
     bootstrap_period_s: float = 1.0
     neighbours_max: int = 3  # brokers that a broker chooses as neighbours; others may choose it on top
@@ -63,6 +64,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
 
 
 _DURATIONS = (
+    "hop_time_s",
     "update_period_s",
     "bootstrap_period_s",
     "discovery_period_s",

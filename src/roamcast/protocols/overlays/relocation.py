@@ -210,6 +210,7 @@ class Relocation:
             tuple(sent.delivery for sent in row.deliveries.values()),
             tuple(row.origins.items()),
             tuple(handoff.switched),
+            self._producers.consumers_of(client) if handoff.home != self._host.address else (),
         )
         self._abandon(client)
         self._host.cancel_timer((DEADLINE, client))
@@ -288,7 +289,8 @@ class Relocation:
         clients.served.pop(row.client, None)
         if row.home == self._host.address:
             if row.produces:
-                self._producers.host_producer(row.client, row.advertised)
+                self._producers.host_producer(row.client, row.advertised, came_by_itself=False)
+                self._producers.adopt(message.consumers)
             welcome = Welcome(row.epoch, row.generation)
             self._concentrator.ask(("welcome", row.client), row.client, welcome)
         else:

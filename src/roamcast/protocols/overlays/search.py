@@ -14,7 +14,6 @@ from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import Found, Seek
 
 RINGS_HOPS = (1, 3, 5, 7)
-HOP_TIME_S = 0.02  # allowed per hop, there and back
 JITTER_S = 0.01  # a relay repeats a search after a uniform time up to this
 REMEMBERED_MAX = 4096
 RING = "search.ring"
@@ -30,8 +29,11 @@ class Sighting(NamedTuple):
 
 
 class RingSearch:
-    def __init__(self, host: Host, concentrator: Concentrator, load: Callable[[], float] | None) -> None:
+    def __init__(
+        self, host: Host, concentrator: Concentrator, hop_time_s: float, load: Callable[[], float] | None
+    ) -> None:
         self._host = host
+        self._hop_time_s = hop_time_s
         self._load = load  # this broker's own load; None if this node is no broker
         self._number = int(host.now() * 1000)  # ahead of all searches of a former life
         self._ring = 0
@@ -65,7 +67,7 @@ class RingSearch:
         self._number += 1
         self._found = {}
         self._host.broadcast(Seek(self._host.address, self._number, ttl, 1))
-        self._host.set_timer(2 * HOP_TIME_S * (ttl + 1), (RING, 0))
+        self._host.set_timer(2 * self._hop_time_s * (ttl + 1), (RING, 0))
 
     def _next_ring(self, _: int) -> None:
         self._ring += 1

@@ -31,6 +31,7 @@ from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.wants import Wants
 
 LINGER_S = 2.0  # an event stays at least so long, for consumers whose registration is under way
+SILENT_LIFETIMES = 3  # a consumer's site that was silent for so many lifetimes of the store is not coming back
 IDLE_S = 60.0  # how long a broker stays a source after its last producer has left
 ACKNOWLEDGE = "sources.acknowledge"
 RETRY = "sources.retry"
@@ -42,12 +43,13 @@ FULL = "overlays: store full"
 class Subscriber:
     """A consumer as a producer's home broker sees it."""
 
-    def __init__(self, row: Registration) -> None:
+    def __init__(self, row: Registration, now_s: float) -> None:
         self.client = row.client
         self.site = row.site
         self.wants = Wants(row.wants)
         self.rank = (row.epoch, row.generation, row.version)
         self.old_site = row.site
+        self.heard_s = now_s  # last word of or about it
         self.switch: dict[int, int] = {}  # publisher -> the last number that went to the old site
 
     def site_of(self, publisher: int, number: int) -> int:
@@ -90,10 +92,16 @@ class SourceManager:
 
     # -- For the client manager --------------------------------------------------------------------------------------
 
-    def host_producer(self, publisher: int, advertised: Interest | None) -> None:
-        """A client that publishes has this broker as its home."""
+    def host_producer(self, publisher: int, advertised: Interest | None, came_by_itself: bool) -> None:
+        """A client that publishes has this broker as its home.
+
+        One that was not relocated here may have lost its home broker, and with it all knowledge of consumers that had
+        the same home. So its events are held until these, too, have had the time to find a new home.
+        """
         if publisher not in self.logs:
-            self.logs[publisher] = ProducerLog(publisher)
+            orphaned_s = self._parameters.home_timeout_s + 2 * self._parameters.discovery_period_s
+            held_until_s = self._host.now() + (orphaned_s if came_by_itself else 0.0)
+            self.logs[publisher] = ProducerLog(publisher, held_until_s)
         elif self._hosted.get(publisher) == advertised:
             return
         offered_before = self._offer() if self._is_source else None
@@ -108,6 +116,28 @@ class SourceManager:
             self._hosted.pop(publisher, None)
             if not self._hosted:
                 self._host.set_timer(IDLE_S, (IDLE, 0))
+
+    def consumers_of(self, publisher: int) -> tuple[Registration, ...]:
+        """Who wants what a producer publishes, for its next home: some of them may have no home at the moment."""
+        log = self.logs.get(publisher)
+        if log is None:
+            return ()
+        return tuple(
+            Registration(
+                client,
+                *subscriber.rank,
+                subscriber.site,
+                subscriber.wants.rows,
+                ((publisher, log.received(client)),),
+            )
+            for client, subscriber in self.subscribers.items()
+        )
+
+    def adopt(self, consumers: tuple[Registration, ...]) -> None:
+        """What the former home of a producer knew; consumers that have been heard of here are known better."""
+        for row in consumers:
+            if row.client not in self.subscribers:
+                self._enrol(row)
 
     # -- Announcing --------------------------------------------------------------------------------------------------
 
@@ -169,7 +199,7 @@ class SourceManager:
             for log in self.logs.values():
                 log.forget(row.client)
             return
-        subscriber = self.subscribers[row.client] = Subscriber(row)
+        subscriber = self.subscribers[row.client] = Subscriber(row, self._host.now())
         if known is not None and known.rank[:2] == rank[:2]:
             subscriber.old_site, subscriber.switch = known.old_site, known.switch
         cursors = dict(row.cursors)
@@ -183,7 +213,7 @@ class SourceManager:
                     continue
                 is_missing = starts_over or row.client not in entry.unsettled
                 if is_missing and subscriber.wants.matched_when_published(entry.event):
-                    entry.await_client(row.client)
+                    log.demand(entry, row.client)
                     self._send(log, entry, [row.client])
 
     # -- Events ------------------------------------------------------------------------------------------------------
@@ -240,14 +270,15 @@ class SourceManager:
             log = self.logs.get(publisher)
             if log is not None and subscriber is not None and subscriber.rank[0] == epoch:
                 log.acknowledge(client, processed, settled)
+                subscriber.heard_s = self._host.now()
         self._release()
 
     def _release(self) -> None:
         if not self._is_complete:
             return
-        fresh_s = self._host.now() - LINGER_S
+        now_s = self._host.now()
         for publisher, log in self.logs.items():
-            if log.release(fresh_s):
+            if now_s >= log.held_until_s and log.release(now_s - LINGER_S):
                 self._acknowledge_soon(publisher)
 
     def _acknowledge_soon(self, publisher: int) -> None:
@@ -282,26 +313,38 @@ class SourceManager:
                     entry.tries += 1
                     entry.due_s = now_s + backoff_s(self._parameters.retry_s, entry.tries)
                     self._send(log, entry, list(entry.unreceived))
+        self._forget_silent(now_s)
         self._release()
         if any(log.entries for log in self.logs.values()):
             self._tick_later()
 
+    def _forget_silent(self, now_s: float) -> None:
+        """Drops consumers whose site has long not said a word although events wait for it."""
+        silent_s = now_s - SILENT_LIFETIMES * self._parameters.store_lifetime_s
+        for client in [client for client, subscriber in self.subscribers.items() if subscriber.heard_s < silent_s]:
+            if any(log.last_unreceived(client) for log in self.logs.values()):
+                del self.subscribers[client]
+                for log in self.logs.values():
+                    log.forget(client)
+
     # -- Relocation --------------------------------------------------------------------------------------------------
 
     def _on_detour(self, source: int, message: Detour, hops: int) -> None:
+        """Switches a consumer, if it is known as it was right before this relocation. Otherwise its new site has to
+        say where the consumer has got to, by registering it."""
         subscriber = self.subscribers.get(message.client)
-        rank = (message.epoch, message.generation)
         last: tuple[tuple[int, int], ...] = ()
+        known = False
         if subscriber is not None:
-            if rank > subscriber.rank[:2]:
+            if subscriber.rank[:2] == (message.epoch, message.generation - 1):
                 subscriber.old_site, subscriber.site = subscriber.site, message.site
-                subscriber.rank = (*rank, subscriber.rank[2])
+                subscriber.rank = (message.epoch, message.generation, subscriber.rank[2])
                 subscriber.switch = {
                     publisher: log.last_unreceived(message.client) for publisher, log in self.logs.items()
                 }
-            if rank == subscriber.rank[:2]:
+            known = subscriber.rank[:2] == (message.epoch, message.generation)
+            if known:
                 last = tuple((publisher, number) for publisher, number in subscriber.switch.items() if number)
-        known = subscriber is not None and rank <= subscriber.rank[:2]
         answer = DetourAck(message.client, message.epoch, message.generation, known, last)
         self._concentrator.send(source, answer)
         if message.site != source:
