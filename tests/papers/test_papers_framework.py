@@ -1,5 +1,6 @@
 """Figures as campaigns: estimates against hand-worked numbers, verdicts, shapes, and one figure from end to end."""
 
+import json
 import math
 import tomllib
 from pathlib import Path
@@ -8,14 +9,18 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from roamcast.campaign.file import load_campaign
+from roamcast.campaign.plan import points
+from roamcast.cli import main
 from roamcast.errors import ConfigurationError
 from roamcast.papers.campaign_text import campaign_text
-from roamcast.papers.catalogue import FIGURES, figure_named
+from roamcast.papers.catalogue import FIGURES, figures_named
 from roamcast.papers.estimate import Estimate, Sample, draw, judge, verdict
-from roamcast.papers.figure import Claim, Curve, Figure, Region, Values, as_measured, at_least, at_most, between
+from roamcast.papers.figure import Claim, Curve, Figure, Region, Scale, Values, as_measured, at_least, at_most, between
 from roamcast.papers.reproduce import Reproduction
 from roamcast.papers.shapes import excess, gain_over, index_to_worst, saving, to_minimum, to_smallest_of_all
 from roamcast.papers.summary import last_results, read_summary
+from roamcast.trace.measures import MEASURES
 
 T3 = 3.182446305284263  # Student's quantile for 3 degrees of freedom, 95 %
 
@@ -171,8 +176,38 @@ def test_a_summary_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_figures_are_found_by_name() -> None:
-    for name, figure in FIGURES.items():
-        assert figure_named(name) is figure
-        assert name.startswith(f"{figure.paper}-") or figure.paper != "somer"
+    assert [figure.id for figure in figures_named("somer-6.5")] == ["somer-6.5"]
+    assert len(figures_named("somer")) == 10
+    assert figures_named("all") == list(FIGURES.values())
     with pytest.raises(ConfigurationError, match="somer-9"):
-        figure_named("somer-9.9")
+        figures_named("somer-9.9")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_every_figure_plans_its_campaign(name: str, scale: Scale, tmp_path: Path) -> None:
+    figure = FIGURES[name]
+    file = tmp_path / "campaign.toml"
+    file.write_text(campaign_text(figure.campaign(scale)))
+    campaign = load_campaign(file)
+    planned = points(campaign)
+    assert len(planned) > 1
+    if figure.curves:
+        swept = {column for point in planned for column in point.settings}
+        labels = {point.label for point in planned}
+        assert figure.x in swept
+        assert {curve.measure for curve in figure.curves} <= MEASURES.keys()
+        if scale == "paper":
+            assert {curve.contender for curve in figure.curves} <= labels
+
+
+def test_the_command_line_lists_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["reproduce", "--list", "--json", "--out", str(tmp_path)])
+    listed = json.loads(capsys.readouterr().out)
+    assert {row["figure"] for row in listed} == FIGURES.keys()
+    assert {row["result"] for row in listed} == {"not yet run"}
+    for arguments in (["reproduce", "somer-9.9"], ["reproduce"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+        assert capsys.readouterr().err.count("\n") == 1

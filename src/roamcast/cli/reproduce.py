@@ -12,7 +12,7 @@ from roamcast.campaign.conduct import Progress as Standing
 from roamcast.campaign.session import LOCAL, start_session
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
-from roamcast.papers.catalogue import FIGURES, figure_named
+from roamcast.papers.catalogue import FIGURES, figures_named
 from roamcast.papers.figure import Scale
 from roamcast.papers.page import interval
 from roamcast.papers.reproduce import Reproduction
@@ -22,29 +22,36 @@ RESULTS = Path("results")
 
 
 def reproduce(
-    figure: Annotated[str | None, typer.Argument(help="A figure's name, as in the list.", show_default=False)] = None,
+    figures: Annotated[
+        list[str] | None, typer.Argument(help="Figures as in the list, a paper's name, or all.", show_default=False)
+    ] = None,
     scale: Annotated[Scale, typer.Option(help="A trustworthy trend in minutes, or the paper's own scale.")] = "quick",
-    out: Annotated[Path, typer.Option(help="Results go to a directory of their own in here.")] = RESULTS,
-    store: Annotated[Path | None, typer.Option(help="Also keep the summary as FIGURE.json in this directory.")] = None,
+    out: Annotated[Path, typer.Option(help="Each figure's results go to a directory of their own in here.")] = RESULTS,
+    store: Annotated[Path | None, typer.Option(help="Also keep each summary as FIGURE.json in this directory.")] = None,
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
     show_list: Annotated[bool, typer.Option("--list", help="List all figures and their last results.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Reproduce a paper's figure and judge its claims."""
     if show_list:
         _list(out, as_json)
         return
-    if figure is None:
-        raise ConfigurationError(f"figure: is missing; allowed: {', '.join(FIGURES)}")
-    reproduction = Reproduction(figure_named(figure), scale, out, master=master)
+    chosen = [figure for name in figures or [] for figure in figures_named(name)]
+    if not chosen:
+        raise ConfigurationError("figure: is missing; roamcast reproduce --list shows all")
+    reproductions = [Reproduction(figure, scale, out, master=master) for figure in chosen]
     session = start_session(master)
-    summary = _watched(reproduction, session) if sys.stderr.isatty() and not as_json else reproduction.run(session)
-    if store is not None:
-        write_summary(summary, store / f"{figure}.json")
+    watched = sys.stderr.isatty() and not as_json
+    summaries = []
+    for reproduction in reproductions:
+        summary = _watched(reproduction, session) if watched else reproduction.run(session)
+        summaries.append(summary)
+        if store is not None:
+            write_summary(summary, store / f"{summary.figure}.json")
+        if not as_json:
+            _tell(summary, reproduction.directory)
     if as_json:
-        print_json(summary)
-    else:
-        _tell(summary, reproduction.directory)
+        print_json(summaries[0] if len(summaries) == 1 else summaries)
 
 
 def _watched(reproduction: Reproduction, session: SparkSession) -> Summary:
