@@ -1,14 +1,18 @@
 """Every figure by the name that users type."""
 
 from roamcast.errors import ConfigurationError
-from roamcast.papers import georendezvous, somer
+from roamcast.papers import georendezvous, odmrp, somer
 from roamcast.papers.figure import Figure
 
-_PAPERS = (somer, georendezvous)
+_PAPERS = (somer, odmrp, georendezvous)
+EVERYTHING = "all"
 FIGURES: dict[str, Figure] = {figure.id: figure for paper in _PAPERS for figure in paper.FIGURES}
 
 
-def figure_named(name: str) -> Figure:
-    if name not in FIGURES:
-        raise ConfigurationError(f"figure: {name!r} is unknown; allowed: {', '.join(FIGURES)}")
-    return FIGURES[name]
+def figures_named(name: str) -> list[Figure]:
+    """A figure by its own name, or all figures of a paper, or really all."""
+    found = [figure for figure in FIGURES.values() if name in (figure.id, figure.paper, EVERYTHING)]
+    if not found:
+        papers = dict.fromkeys(figure.paper for figure in FIGURES.values())
+        raise ConfigurationError(f"figure: {name!r} is unknown; allowed: {', '.join([*FIGURES, *papers, EVERYTHING])}")
+    return found

@@ -88,6 +88,10 @@ class Graph(ABC):
         """The vertex of a node at `point`, or the target of packets that go there."""
 
     @abstractmethod
+    def adjacent(self, here: Vertex, there: Vertex) -> bool:
+        """Whether a node at `here` that hears one at `there` shares its vertex or an edge with it."""
+
+    @abstractmethod
     def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         """Those vertices out of `heard` that share an edge with `here`."""
 
@@ -103,6 +107,9 @@ class Graph(ABC):
 class CellGraph(Graph):
     def vertex(self, point: Point) -> Vertex:
         return self.grid.cell(point)
+
+    def adjacent(self, here: Vertex, there: Vertex) -> bool:
+        return -1 <= here[0] - there[0] <= 1 and -1 <= here[1] - there[1] <= 1
 
     def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         x, y = here
@@ -127,6 +134,9 @@ class CellGraph(Graph):
 class NodeGraph(Graph):
     def vertex(self, point: Point) -> Vertex:
         return point
+
+    def adjacent(self, here: Vertex, there: Vertex) -> bool:
+        return True
 
     def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         return [vertex for vertex in heard if vertex != here]

@@ -10,8 +10,9 @@ frame: the packet is steered anew, from here and without that neighbour.
 
 A packet for a *place* is at home in the vertex that steering ends at. The owner may know earlier that this cell is the
 home, because it keeps something under that key already (`is_home`); that saves the tour around an empty cell.
-A packet for a *node* goes toward the place where the node was last known; whoever hears the node itself hands the
-packet over directly, so a node that has moved on by less than the radio range is still found.
+A packet for a *node* goes toward the place where the node was last known. Whoever is next to the node's cell on the way
+hands it over; at the end of the way it is enough to hear the node, so one that has moved on by less than the radio
+range is still found.
 
 A node that has just started knows nobody. It asks for beacons, and holds all packets until the answers are in.
 
@@ -230,7 +231,9 @@ class CellRouter:
         addressee = packet.addressee
         if addressee == self.host.address:
             self._owner.on_arrival(packet.payload, packet.hops)
-        elif addressee in self.neighbourhood.nodes:
+            return
+        known = self.neighbourhood.nodes.get(addressee)
+        if known is not None and self.graph.adjacent(self.here, known.vertex):
             self._hop(addressee, packet)
         else:
             self._steer(packet)
@@ -265,6 +268,8 @@ class CellRouter:
     def _arrive(self, packet: Packet) -> None:
         if packet.addressee == NOBODY:
             self._owner.on_arrival(packet.payload, packet.hops)
+        elif packet.addressee in self.neighbourhood.nodes:
+            self._hop(packet.addressee, packet)
         else:
             self.host.dropped(DROP_ABSENT, packet.payload.event_id)
 

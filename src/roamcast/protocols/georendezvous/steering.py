@@ -15,10 +15,10 @@ geometry below may assume that no two distances are equal.
 - *Home*: back where the tour began and about to turn past the line to the target again, the packet has seen the whole
   face and nothing closer, so this vertex is the home. (The paper says "the same node twice"; but a tour may pass a
   vertex several times, so it must be about to take the same edge in the same direction.)
-- *Lost*: where nodes move, the vertex where the tour began may be gone, and the tour would go on for ever. So the packet
-  remembers an edge it took, a later one each time that its steps have doubled. When it takes that edge again it has
-  gone in a circle without meeting its start, and begins a new tour on the spot. (In a graph that does not change the
-  start always comes first.)
+- *Lost*: where nodes move, the vertex where the tour began may be gone, and the tour would go on for ever. So the
+  packet remembers an edge it took, a later one each time that its steps have doubled. When it takes that edge again it
+  has gone in a circle without meeting its start, and begins a new tour on the spot. (In a graph that does not change
+  the start always comes first.)
 
 Why a single face is enough, where GPSR changes faces: let u be the local minimum and D the target. Suppose the line uD
 leaves the face through an edge ab, with a and b both farther from D than u. Then u and D lie on different sides of ab,
