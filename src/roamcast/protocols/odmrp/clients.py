@@ -59,15 +59,16 @@ class Clients:
             self._remove_row(client, row)
 
     def replace(self, client: int, interests: tuple[Interest, ...], expires_s: float) -> None:
-        """A client says all that it wants."""
+        """A client says all that it wants; mostly the same again."""
+        known = [self._owner[row][1] for row in self._rows.get(client, {})]
+        if client in self._rows and list(dict.fromkeys(known)) == list(dict.fromkeys(interests)):
+            self._expires_s[client] = expires_s
+            return
         self.forget(client)
         self._rows[client] = {}
         self._expires_s[client] = expires_s
         for interest in interests:
             self.add(client, interest, expires_s)
-
-    def renew(self, client: int, expires_s: float) -> None:
-        self._expires_s[client] = expires_s
 
     def forget(self, client: int) -> None:
         for row in list(self._rows.pop(client, {})):

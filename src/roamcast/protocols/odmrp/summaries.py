@@ -90,13 +90,6 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
                 if not 0 <= each[0] <= LEAF_MAX:
                     raise PeerError(f"digest: leaf {each[0]}: must be between 0 and {LEAF_MAX}")
 
-    def includes(self, other: Digest) -> bool:
-        """Whether whatever matches `other` matches this digest, because it says the same or less."""
-        if self.type != other.type:
-            return False
-        parts = ((self.enumerated, other.enumerated), (self.arithmetic, other.arithmetic), (self.texts, other.texts))
-        return all(set(ours) <= set(theirs) for ours, theirs in parts)
-
 
 class Family(NamedTuple):
     """The filters of a network: all nodes use the same size and number of positions."""
