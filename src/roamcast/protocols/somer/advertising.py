@@ -26,7 +26,7 @@ Only roots keep an overlay; a node that becomes one starts with an empty table a
 from collections.abc import Iterable
 
 from roamcast.interests import Interest
-from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.somer.messages import Advertisement, Entry, RoleReport, RouteReport
 from roamcast.protocols.somer.overlay import Overlay
 from roamcast.protocols.somer.parameters import SomerParameters
@@ -36,9 +36,13 @@ from roamcast.protocols.trees.messages import Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
-WORD_HOLD_S = 0.1  # news from other roots wait so long for further news
+WORD_HOLD_S = 0.2  # news from other roots wait so long for further news
 GROWTH_SPACING_S = 2.0  # between two advertisements of one root that come before their time
+ASK_SPACING_S = 2.0  # between two times that a root asks for everything, or tells it again to the same neighbour
 ENTRIES_CHARACTERS_MAX = 900  # of the text form of interests in one advertisement; it must fit into a frame
+
+HOPS_MAX = 64
+"""What has come this far between two roots is going in circles."""
 
 ROUTES = ("routes", 0)
 ADVERTISE = ("advertise", 0)
@@ -56,8 +60,12 @@ class AdvertisingTree(TreeProtocol):
         self.overlay = Overlay(parameters.advertisement_period_s)
         self._routes_pending = False
         self._routes_reported: tuple[tuple[int, int], ...] = ()
-        self._near: dict[int, dict[int, int]] = {}  # neighbouring root -> root -> newest sequence it is known to know
+        self._near: dict[int, None] = {}  # neighbouring roots
+        self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
         self._news: dict[int, None] = {}  # roots whose entries changed and were not passed on yet
+        self._lost_ways = False  # some of them led through a root that is near no more
+        self._asked_s = -ASK_SPACING_S  # when the others were asked for theirs
+        self._retold_s: dict[int, float] = {}  # neighbouring root -> when it was last told everything again
         self._sequence = 0  # of own advertisements
         self._advertised: Interest | None = None
         self._advertised_s = -GROWTH_SPACING_S
@@ -180,6 +188,7 @@ class AdvertisingTree(TreeProtocol):
     def _become_root(self, sequence: int) -> None:
         self.overlay = Overlay(self.somer.advertisement_period_s)
         self._near.clear()
+        self._told.clear()
         self._news.clear()
         super()._become_root(sequence)
         self._advertised = None
@@ -187,14 +196,18 @@ class AdvertisingTree(TreeProtocol):
 
     def _greet(self, neighbouring: Iterable[int]) -> None:
         """Tells everything to roots that have become neighbours, and forgets those that are none any more."""
-        before, self._near = self._near, {}
-        for root in neighbouring:
-            self._near[root] = before.get(root, {})
+        before, self._near = self._near, dict.fromkeys(neighbouring)
         self._sequence = max(self._sequence, 1)
-        asks = False
+        now = self.host.now()
         for root in before:
             if root not in self._near and self.overlay.lose_way(root):
-                asks = True
+                self._lost_ways = True
+        asks = self._lost_ways and now >= self._asked_s + ASK_SPACING_S
+        if asks:
+            self._asked_s = now
+            self._lost_ways = False
+        elif self._lost_ways:
+            self.host.set_timer(ASK_SPACING_S, ROUTES)
         for root in self._near:
             if asks or root not in before:
                 self._tell(root, [self.host.address, *self.overlay.trees], asks)
@@ -229,7 +242,7 @@ class AdvertisingTree(TreeProtocol):
 
     def _tell(self, neighbour: int, roots: Iterable[int], asks: bool = False) -> None:
         """Sends a neighbouring root the entries of `roots` that are news to it, and maybe a question."""
-        known = self._near[neighbour]
+        known = self._told.setdefault(neighbour, {})
         entries: list[Entry] = []
         for root in roots:
             entry = self._own_entry() if root == self.host.address else self.overlay.entry(root)
@@ -240,26 +253,27 @@ class AdvertisingTree(TreeProtocol):
         if next_hop is not None:
             heard = -1 if asks else self.overlay.sequence(neighbour)
             for part in _parts(entries) or [()] * asks:
-                self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, part, heard))
+                climbs = next_hop not in self.children
+                self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, climbs, part, heard))
 
     def _own_entry(self) -> Entry:
         return Entry(self.host.address, self._sequence, 0, self.effective_interest, self.roles.all())
 
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
-        if self.role == "root" and (sender not in self.former or message.towards == self.root):
+        outward = not message.climbs and message.towards != self.root
+        if self.role == "root" and not outward:
             self._learn(message)
-            return
-        onward = Advertisement(message.towards, message.via, message.hops + 1, message.entries, message.heard)
-        if message.towards != self.root and (sender == self.parent or sender in self.former):
-            next_hop = self.routes.next_hop(message.towards)
-            if next_hop is not None:
+        elif message.hops < HOPS_MAX:
+            next_hop = self.routes.next_hop(message.towards) if outward else self.parent
+            if next_hop is not None and next_hop not in (NOBODY, sender):
+                climbs = not outward or next_hop not in self.children
+                hops = message.hops + 1
+                onward = Advertisement(message.towards, message.via, hops, climbs, message.entries, message.heard)
                 self.host.send(next_hop, onward)
-        elif self.role == "member":
-            self.host.send(self.parent, onward)
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()
-        known = self._near.get(message.via, {})
+        known = self._told.setdefault(message.via, {})
         for entry in message.entries:
             if entry.root == self.host.address:
                 self._correct(entry)
@@ -269,8 +283,10 @@ class AdvertisingTree(TreeProtocol):
                 if not self._news:
                     self.host.set_timer(WORD_HOLD_S, WORD)
                 self._news[entry.root] = None
-        if message.via in self._near and message.heard < known.get(self.host.address, -1):
-            self._near[message.via] = {}
+        lost = message.via in self._near and message.heard < known.get(self.host.address, -1)
+        if lost and now >= self._retold_s.get(message.via, 0.0) + ASK_SPACING_S:
+            self._retold_s[message.via] = now
+            del self._told[message.via]
             self._tell(message.via, [self.host.address, *self.overlay.trees])
 
     def _correct(self, entry: Entry) -> None:

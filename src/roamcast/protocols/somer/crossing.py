@@ -14,11 +14,13 @@ on the way gets one frame, not two), on the way up the branches of the other.
 A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
 own table is not complete yet (`former` in `dissemination.py`).
 
-If a copy fails on its way, the next best route is tried. If there is none it returns to the root, which keeps it and
-tries for a while (`STRAND_TRIES`): ways between roots change when trees merge, and are soon known again. Then it is
-dropped as `no-route`. Nobody sends an event for the same target the same way twice.
+If a copy fails on its way, the next best route is tried; if there is none, it returns to the root. Ways between roots
+change when trees merge: what came back is tried again a little later, up to `STRAND_TRIES` times, and dropped as
+`no-route` after that. A root that has lost the way to a target sends the event to all neighbouring roots, one of which
+knows. Otherwise nobody sends an event for the same target the same way twice.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from roamcast.events import NUMBER_BITS, Event
@@ -32,7 +34,7 @@ from roamcast.protocols.trees.messages import EventMessage, Publication
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S = 0.3  # an event for trees that cannot be reached now is tried again after so long
-STRAND_TRIES = 8
+STRAND_TRIES = 4
 STRANDED = ("stranded", 0)
 
 UPWARD = (1 << NUMBER_BITS) - 1
@@ -42,7 +44,7 @@ UPWARD = (1 << NUMBER_BITS) - 1
 class _Stranded(NamedTuple):
     event: Event
     hops: int
-    targets: list[int]
+    targets: tuple[int, ...]
     tries: int
 
 
@@ -88,15 +90,18 @@ class CrossingTree(AdvertisingTree):
         new = self._take(message)
         event, hops = message.event, message.hops + 1
         self.children.heard(sender, self.host.now())
-        from_above = sender == self.parent or sender in self.former
-        outward = tuple(leg for leg in message.legs if from_above and leg.towards != self.root)
-        inward = tuple(leg for leg in message.legs if not from_above or leg.towards == self.root)
-        ways = self._ways(event, hops, outward)
+        outward = tuple(leg for leg in message.legs if not message.climbs and leg.towards != self.root)
+        inward = tuple(leg for leg in message.legs if message.climbs or leg.towards == self.root)
+        ways = self._ways(event, hops, outward, besides=sender)
         if self.role == "root":
-            for next_hop, legs in self._plan(event, hops, _targets(inward)).items():
+            for leg in inward:
+                if leg.towards == NOBODY:
+                    self._strand(_Stranded(event, hops, leg.targets, leg.tries))
+            targets = _targets(leg for leg in inward if leg.towards != NOBODY)
+            for next_hop, legs in self._plan(event, hops, targets).items():
                 ways[next_hop] = (*ways.get(next_hop, ()), *legs)
         else:
-            legs = self._first_time(event, UPWARD, inward)
+            legs = self._first_time(event, inward)
             if legs:
                 self._climb(sender, Crossing(hops, True, event, legs))
         if new:
@@ -116,47 +121,57 @@ class CrossingTree(AdvertisingTree):
         for next_hop, legs in ways.items():
             self.host.send(next_hop, Crossing(hops, next_hop not in self.children, event, legs))
 
-    def _plan(self, event: Event, hops: int, targets: list[int], tries: int = 0) -> dict[int, Legs]:
+    def _plan(self, event: Event, hops: int, targets: Iterable[int], tries: int = 0) -> dict[int, Legs]:
         """As a root: legs to the neighbouring roots that lead to the targets, by next hop."""
         by_root: dict[int, list[int]] = {}
         stranded: list[int] = []
         for target in targets:
-            if target == self.host.address:
-                continue
-            tree = self.overlay.trees.get(target)
-            via = target if tree is None or tree.via == NOBODY else tree.via
-            if self.routes.next_hop(via) is None:
-                stranded.append(target)
-            elif self._relayed.add(_key(event, target, via)):
-                by_root.setdefault(via, []).append(target)
+            if target != self.host.address:
+                vias = self._vias(target)
+                if not vias:
+                    stranded.append(target)
+                for via in vias:
+                    if self._relayed.add(_key(event, target, via)) or (tries and len(vias) == 1):
+                        by_root.setdefault(via, []).append(target)
         if stranded:
-            self._strand(_Stranded(event, hops, stranded, tries))
-        return self._ways(event, hops, tuple(Leg(root, tuple(reached)) for root, reached in by_root.items()))
+            self._strand(_Stranded(event, hops, tuple(stranded), tries + 1))
+        legs = tuple(Leg(root, tuple(reached), tries) for root, reached in by_root.items())
+        return self._ways(event, hops, legs)
 
-    def _ways(self, event: Event, hops: int, legs: Legs) -> dict[int, Legs]:
-        """Legs by the neighbour that is next on the way; where there is none, back to the root."""
+    def _vias(self, target: int) -> list[int]:
+        """The neighbouring root that leads to the target; all of them, if the way is lost."""
+        tree = self.overlay.trees.get(target)
+        for via in (NOBODY if tree is None else tree.via, target):
+            if self.routes.next_hop(via) is not None:
+                return [via]
+        return [root for root in self._near if self.routes.next_hop(root) is not None]
+
+    def _ways(self, event: Event, hops: int, legs: Legs, besides: int = NOBODY) -> dict[int, Legs]:
+        """Legs by the neighbour, other than `besides`, that is next on the way; where there is none, to the root."""
         ways: dict[int, Legs] = {}
         lost: list[Leg] = []
         for leg in legs:
             next_hop = self.routes.next_hop(leg.towards)
-            if next_hop is None:
-                lost.append(Leg(self.root, leg.targets))
+            if next_hop is None or next_hop == besides:
+                lost.append(Leg(NOBODY, leg.targets, leg.tries + 1))
             else:
                 ways[next_hop] = (*ways.get(next_hop, ()), leg)
-        back = self._first_time(event, UPWARD, tuple(lost))
+        back = self._first_time(event, tuple(lost))
         if back:
             self._climb(NOBODY, Crossing(hops, True, event, back))
         return ways
 
-    def _first_time(self, event: Event, via: int, legs: Legs) -> Legs:
-        """What of the legs was not sent that way before."""
-        fresh = [
-            Leg(leg.towards, tuple(t for t in leg.targets if self._relayed.add(_key(event, t, via)))) for leg in legs
-        ]
-        return tuple(leg for leg in fresh if leg.targets)
+    def _first_time(self, event: Event, legs: Legs) -> Legs:
+        """What of the legs was not sent to the own root before."""
+        fresh: list[Leg] = []
+        for leg in legs:
+            targets = tuple(t for t in leg.targets if self._relayed.add(_key(event, t, UPWARD - leg.tries)))
+            if targets:
+                fresh.append(Leg(leg.towards, targets, leg.tries))
+        return tuple(fresh)
 
     def _strand(self, stranded: _Stranded) -> None:
-        if stranded.tries >= STRAND_TRIES:
+        if stranded.tries > STRAND_TRIES:
             self.host.dropped("no-route", stranded.event.id)
             return
         self._stranded.append(stranded)
@@ -167,9 +182,9 @@ class CrossingTree(AdvertisingTree):
         waiting, self._stranded = self._stranded, []
         for event, hops, targets, tries in waiting:
             if self.role == "root":
-                self._send_crossings(event, hops, self._plan(event, hops, targets, tries + 1))
+                self._send_crossings(event, hops, self._plan(event, hops, targets, tries))
             else:
-                self._climb(NOBODY, Crossing(hops, True, event, (Leg(self.root, tuple(targets)),)))
+                self._climb(NOBODY, Crossing(hops, True, event, (Leg(NOBODY, targets, tries),)))
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         super().on_send_failed(neighbour, message)
@@ -183,12 +198,12 @@ class CrossingTree(AdvertisingTree):
 
     def _climbs_here(self, message: Crossing) -> bool:
         """Whether it was on its way up this tree, rather than on its way out of it."""
-        return message.climbs and message.legs[0].towards == self.root
+        return message.climbs and message.legs[0].towards in (self.root, NOBODY)
 
 
 def _key(event: Event, target: int, via: int) -> int:
     return (event.id << NUMBER_BITS | target) << NUMBER_BITS | via
 
 
-def _targets(legs: Legs) -> list[int]:
+def _targets(legs: Iterable[Leg]) -> list[int]:
     return [target for leg in legs for target in leg.targets]

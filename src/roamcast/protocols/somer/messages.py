@@ -40,6 +40,7 @@ class Advertisement(Message, frozen=True, tag=34):
     towards: int  # the root it is sent to
     via: int  # the root that sends it
     hops: int  # frames in a row that brought it to whoever receives this one
+    climbs: bool  # it is on its way up a tree, no longer down the one it came from
     entries: tuple[Entry, ...]
     heard: int  # newest entry of the receiver that the sender knows; -1: none, or it wants to be told everything again
 
@@ -47,8 +48,9 @@ class Advertisement(Message, frozen=True, tag=34):
 class Leg(msgspec.Struct, frozen=True, array_like=True):
     """The next stretch of an event's way to other trees."""
 
-    towards: int  # the neighbouring root that it ends at
+    towards: int  # the neighbouring root that it ends at; NOBODY: it goes back to the root it came from
     targets: tuple[int, ...]  # roots of trees that want the event and are reached through that one, itself included
+    tries: int = 0  # how often it has come back because the way was not there any more
 
 
 class Crossing(EventMessage, frozen=True, tag=35):

@@ -3,7 +3,8 @@
 Entries spread by flooding among roots. One that is newer replaces what was known of its root's tree. The way back to
 that root is the way it came, so events follow the shortest reverse path (thesis, section 4.3.2): a neighbour's offer is
 taken if it is shorter than the present way, or newer on the present way, or if the present way has brought nothing new
-for a while. A way that is lost, because its first root is no neighbour any more, is replaced by whatever comes next.
+for a while. Only offers that are newer, or as new and shorter, are ever taken, also when the way is lost because its
+first root is no neighbour any more; so ways do not run in circles.
 """
 
 from roamcast.causal import Role
@@ -39,24 +40,21 @@ class Overlay:
         self._lifetime_s = LIFETIME_PERIODS * advertisement_period_s
 
     def learn(self, entry: Entry, via: int, distance: int, now_s: float) -> bool:
-        """Takes in what a neighbouring root said; true if it changes what that tree wants or is."""
+        """Takes in what a neighbouring root said; true if that tree is new or wants more than before."""
         tree = self.trees.get(entry.root)
         if tree is None:
             self.trees[entry.root] = ForeignTree(entry, via, distance, now_s)
             return True
-        newer_way, older_way = entry.sequence > tree.way_sequence, entry.sequence < tree.way_sequence
+        newer_way = entry.sequence > tree.way_sequence
         shorter = distance < tree.distance
-        lame = now_s - tree.told_s > self._patience_s
-        lost = tree.via == NOBODY
-        if lost or (newer_way and (via == tree.via or shorter or lame)) or (not older_way and shorter):
+        idle = tree.via in (NOBODY, via) or now_s - tree.told_s > self._patience_s
+        if (newer_way and (idle or shorter)) or (entry.sequence == tree.way_sequence and shorter):
             tree.via, tree.distance, tree.way_sequence, tree.told_s = via, distance, entry.sequence, now_s
         if entry.sequence <= tree.sequence:
             return False
         tree.sequence, tree.heard_s = entry.sequence, now_s
-        if entry.interest == tree.interest and entry.roles == tree.roles:
-            return False
-        tree.interest, tree.roles = entry.interest, entry.roles
-        return True
+        before, tree.interest, tree.roles = tree.interest, entry.interest, entry.roles
+        return entry.interest is not None and (before is None or not before.covers(entry.interest))
 
     def lose_way(self, via: int) -> bool:
         """A neighbouring root is none any more; true if it was the way to somebody."""

@@ -135,7 +135,7 @@ class Somer(CrossingTree):
         if self.somer.merging and refresh.root < self.root and self.role != "searching":
             distance = self.standing.level + refresh.level + 1
             if distance <= self.somer.merging_threshold:
-                self._request_merge(refresh.root, refresh.sequence, distance, self.parameters.refresh_period_s)
+                self._request_merge(refresh)
 
     def _agrees_to_merge(self, message: SequenceRequest) -> bool:
         now = self.host.now()

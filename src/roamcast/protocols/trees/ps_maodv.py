@@ -38,8 +38,8 @@ MERGE_PATIENCE_S = 0.5
 """A merge that was asked for, or agreed to, is not taken up again for so long."""
 
 MERGE_TRIES = 4
-"""How often a merge is asked for after a neighbour in the other tree was heard. It can fail: the other tree may have
-taken a newer sequence number meanwhile, or swallowed a third one."""
+"""How often a merge is asked for after a node of the other tree was heard. It can fail: the other tree may have taken a
+newer sequence number meanwhile, or swallowed a third one."""
 
 
 class PsMaodvParameters(TreeParameters, frozen=True):
@@ -53,7 +53,8 @@ class SingleTree(TreeProtocol):
         super().__init__(host, parameters)
         self._leads_from_s = 0.0
         self._merged: dict[int, float] = {}  # root absorbed lately -> until when
-        self._tries: dict[int, int] = {}  # foreign root -> merges asked for since one of its members was heard
+        self._tries: dict[int, int] = {}  # foreign root -> merges asked for again, while that goes on
+        self._met_as = api.NOBODY  # the root whose tree the neighbours' trees were last compared with
 
     def start(self) -> None:
         patience = self.host.random.random() ** (1 / LATENESS)
@@ -75,29 +76,43 @@ class SingleTree(TreeProtocol):
 
     def on_timer(self, timer: api.Timer) -> None:
         if timer[0] == "meet":
-            self._tries[timer[1]] = self._tries.get(timer[1], 0) + 1
-            if self._tries[timer[1]] < MERGE_TRIES:
-                self._meet_neighbours()
+            self._meet_again(timer[1])
         else:
             super().on_timer(timer)
 
     def _on_foreign_refresh(self, sender: int, message: Refresh) -> None:
-        self._tries[message.root] = 0
         self._meet(message)
 
+    def _meet_again(self, root: int) -> None:
+        tries = self._tries.pop(root, MERGE_TRIES) + 1
+        since_s = self.host.now() - self.parameters.refresh_period_s
+        for _, refresh, heard_s in self.neighbours.present(self.host.now()):
+            if refresh.root == root < self.root and heard_s >= since_s and tries < MERGE_TRIES:
+                self._request_merge(refresh)
+                self._tries[root] = tries
+                self.host.set_timer(self._stretched(MERGE_PATIENCE_S), ("meet", root))
+                return
+
     def _on_tree_changed(self) -> None:
-        self._meet_neighbours()
+        if self.root != self._met_as:
+            self._met_as = self.root
+            self._tries.clear()
+            self._meet_neighbours()
 
     def _meet_neighbours(self) -> None:
-        for neighbour in self.neighbours.present(self.host.now()):
-            self._meet(neighbour.refresh)
+        """Looks at who is around; what was heard more than a period ago may be true no longer."""
+        since_s = self.host.now() - self.parameters.refresh_period_s
+        for _, refresh, heard_s in self.neighbours.present(self.host.now()):
+            if heard_s >= since_s:
+                self._meet(refresh)
 
     def _meet(self, refresh: Refresh) -> None:
         """Asks for the merge with a lesser tree, and again if that tree is still there a little later."""
         if refresh.root < self.root:
-            distance = self.standing.level + refresh.level + 1
-            self._request_merge(refresh.root, refresh.sequence, distance, MERGE_PATIENCE_S)
-            self.host.set_timer(self._stretched(MERGE_PATIENCE_S), ("meet", refresh.root))
+            self._request_merge(refresh)
+            if refresh.root not in self._tries:
+                self._tries[refresh.root] = 0
+                self.host.set_timer(self._stretched(MERGE_PATIENCE_S), ("meet", refresh.root))
 
     def _agrees_to_merge(self, message: SequenceRequest) -> bool:
         now = self.host.now()

@@ -72,6 +72,9 @@ CHOICE = ("choice", 0)  # the wait for offers is over
 SEARCH_SLOWDOWN_MAX = 4
 """The n-th request in a row waits n times as long for replies, up to this."""
 
+REQUEST_PATIENCE_S = 0.4
+"""A node does not ask its root for the same thing twice within this time."""
+
 PATH_MAX = 64
 """A request that has climbed this far is going astray."""
 
@@ -96,7 +99,8 @@ class TreeProtocol(Disseminator):
         self._absorbs = NOBODY  # to be named in the next refresh
         self._invites = False
         self._forwards = False  # a refresh is due
-        self._merges_asked: dict[int, float] = {}  # foreign root -> when a merge may be asked for again
+        self._asked_until_s: dict[int, float] = {}  # tree to absorb, or NOBODY -> when the root may be asked again
+        self._asked_sequence = 0  # the sequence number that was last asked for
 
     @property
     def is_root(self) -> bool:
@@ -400,27 +404,36 @@ class TreeProtocol(Disseminator):
     # -- newer sequence numbers, and merging ---------------------------------------------------------------------
 
     def _request_sequence(self, message: SequenceRequest) -> None:
-        """Asks the root, which may be this node."""
+        """Asks the root, which may be this node. Of several that ask for the same in a while, one is enough."""
+        now = self.host.now()
+        again = now < self._asked_until_s.get(message.absorb, 0.0)
+        if again and (message.absorb != NOBODY or message.needed <= self._asked_sequence):
+            return
+        self._asked_until_s[message.absorb] = now + REQUEST_PATIENCE_S
+        if message.absorb == NOBODY:
+            self._asked_sequence = message.needed
         if self.role == "root":
             self._grant(NOBODY, message)
         elif self.role == "member":
             self.host.send(self.parent, message)
 
-    def _request_merge(self, root: int, sequence: int, distance: int, patience_s: float) -> None:
-        """Asks the own root to absorb another tree, at most once in `patience_s`."""
-        now = self.host.now()
-        if self._merges_asked.get(root, 0.0) <= now:
-            self._merges_asked[root] = now + patience_s
-            self._request_sequence(SequenceRequest(max(sequence, self.standing.sequence) + 1, root, distance))
+    def _request_merge(self, refresh: Refresh) -> None:
+        """Asks the own root to absorb another tree, one of whose nodes was heard."""
+        needed = max(refresh.sequence, self.standing.sequence) + 1
+        distance = self.standing.level + refresh.level + 1
+        self._request_sequence(SequenceRequest(needed, refresh.root, distance))
 
     def _on_sequence_request(self, sender: int, message: SequenceRequest) -> None:
         self.children.heard(sender, self.host.now())
         enough = message.absorb == NOBODY and self.standing.sequence >= message.needed
         if self.role == "root" or (self.role == "member" and enough):
             self._grant(sender, message)
-        elif self.role == "member" and len(message.path) < PATH_MAX:
+        elif message.absorb == NOBODY and len(message.path) < PATH_MAX and self.role == "member":
             path = (*message.path, sender)
-            self.host.send(self.parent, SequenceRequest(message.needed, message.absorb, message.distance, path))
+            self.host.send(self.parent, SequenceRequest(message.needed, path=path))
+        elif len(message.path) < PATH_MAX:
+            path = (*message.path, sender)
+            self._request_sequence(SequenceRequest(message.needed, message.absorb, message.distance, path))
 
     def _grant(self, asker: int, message: SequenceRequest) -> None:
         """Answers a request, as the root or as one whose sequence number is new enough already."""
