@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("analysis",),
     ("report", "bench"),
     ("papers",),
+    ("advise",),
     ("cli",),
     ("__main__",),
 )

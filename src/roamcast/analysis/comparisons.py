@@ -39,6 +39,13 @@ class Interval(NamedTuple):
         return self.mean + self.half_width
 
 
+class Lead(NamedTuple):
+    """By how much one contender is better than another (worse where it is negative), and whether that is certain."""
+
+    margin: Interval
+    is_certain: bool
+
+
 class Contest(NamedTuple):
     """Who has the best mean, who cannot be told from it, and by how much the others are behind."""
 
@@ -82,18 +89,26 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def contest(values: Mapping[str, Observations], better: Better, confidence: float = CONFIDENCE) -> Contest:
-    """Compares all contenders (at least one, each with at least one observation) with each other."""
+def pairwise(
+    values: Mapping[str, Observations], better: Better, confidence: float = CONFIDENCE
+) -> dict[tuple[str, str], Lead]:
+    """By how much each contender is ahead of each other (at least one observation each), in both directions."""
     sign = 1 if better == "higher" else -1
-    order = sorted(values, key=lambda name: -sign * fmean(values[name].values()))
-    best = order[0]
-    pairs = list(combinations(order, 2))
+    pairs = list(combinations(values, 2))
     found = [difference(values[first], values[second], confidence) for first, second in pairs]
-    corrected = dict(zip(pairs, holm([each.p for each in found]), strict=True))
-    margins = {
-        second: each._replace(mean=sign * each.mean)
-        for (first, second), each in zip(pairs, found, strict=True)
-        if first == best
-    }
-    behind = [name for name in order[1:] if corrected[best, name] <= 1 - confidence and margins[name].mean > 0]
-    return Contest(best, [name for name in order[1:] if name not in behind], behind, margins)
+    leads: dict[tuple[str, str], Lead] = {}
+    for (first, second), gap, corrected in zip(pairs, found, holm([each.p for each in found]), strict=True):
+        is_told_apart = corrected <= 1 - confidence
+        for names, mean in (((first, second), sign * gap.mean), ((second, first), -sign * gap.mean)):
+            leads[names] = Lead(gap._replace(mean=mean), is_told_apart and mean > 0)
+    return leads
+
+
+def contest(values: Mapping[str, Observations], better: Better, confidence: float = CONFIDENCE) -> Contest:
+    """Compares all contenders (at least one) with each other."""
+    leads = pairwise(values, better, confidence)
+    sign = 1 if better == "higher" else -1
+    best, *others = sorted(values, key=lambda name: -sign * fmean(values[name].values()))
+    behind = [name for name in others if leads[best, name].is_certain]
+    level = [name for name in others if name not in behind]
+    return Contest(best, level, behind, {name: leads[best, name].margin for name in others})

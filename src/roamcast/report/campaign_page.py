@@ -10,7 +10,9 @@ import pandas as pd
 from roamcast.analysis.analyse import Analysis
 from roamcast.campaign.store import Manifest, Outcome, Store
 from roamcast.report import figures
+from roamcast.report.pareto import limits, tradeoffs
 from roamcast.report.tables import difference_table, overview, point_table, shown_measures
+from roamcast.report.winners import winners_table
 from roamcast.trace.measures import MEASURES
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -50,6 +52,10 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
         baseline=campaign.baseline,
         overview=overview(campaign, analysis.differences, plan),
         figures=_measure_figures(layouts, analysis, measures),
+        winners=winners_table(campaign, plan, analysis.runs, measures),
+        tradeoffs=tradeoffs(campaign, measured, analysis.points),
+        limits=sorted(limits(campaign)),
+        several_sweeps=len(layouts) > 1,
         more_figures=_more_figures(figures.common_layout(campaign, plan), analysis),
         points=point_table(campaign, analysis.points, measured, measures),
         differences=difference_table(campaign, analysis.differences, plan, measures),

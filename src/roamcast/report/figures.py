@@ -26,7 +26,9 @@ _numbers = itertools.count()
 
 WIDE_PX = 640
 PANELS_MAX = 6
+SWEEP_PX = 370
 TICKS_MAX = 12
+BANDS_MAX = 4  # more bands would hide each other; their intervals are drawn as bars
 LOGARITHMIC_ABOVE = 20  # an axis whose largest value is so many times its smallest has decades
 CURVE_COLUMNS = ["x", "mean", "low", "high", "protocol", "panel"]
 
@@ -119,7 +121,9 @@ def measure_figure(layouts: list[Layout], points: pd.DataFrame, name: str) -> st
     for spec, rows in drawings:
         for panel, part in rows.groupby("panel", sort=False):
             values = {"values": part[CURVE_COLUMNS].to_dict("records")}
-            whole["concat"].append(spec["spec"] | {"data": values} | ({"title": panel} if panel else {}))
+            whole["concat"].append(
+                spec["spec"] | {"data": values, "width": SWEEP_PX} | ({"title": panel} if panel else {})
+            )
     return as_svg(whole)
 
 
@@ -130,6 +134,8 @@ def _measure_chart(layout: Layout, measure: Measure, points: pd.DataFrame) -> di
     encoding["color"]["sort"] = layout.protocols
     if layout.is_numeric:
         encoding["x"]["axis"]["values"] = layout.ticks
+    if len(layout.protocols) > BANDS_MAX:
+        spec["spec"]["layer"][0]["mark"] = {"type": "rule", "strokeWidth": 2, "opacity": 0.4, "clip": True}
     _set_y(spec, axis_title(measure), measure.most, points)
     return spec
 
@@ -195,12 +201,13 @@ def logarithmic(means: "pd.Series[Any]") -> dict[str, Any]:
 
 def drawn(spec: dict[str, Any], rows: pd.DataFrame, columns: list[str]) -> str:
     """A specification with `facet`, filled."""
-    panels = rows["panel"].unique()[:PANELS_MAX]
+    panels = list(rows["panel"].unique()[:PANELS_MAX])
     rows = rows[rows["panel"].isin(panels)]
     if len(panels) == 1:
         spec["spec"]["width"] = WIDE_PX
-    if list(panels) == [""]:
+    if panels == [""]:
         spec["facet"]["header"]["labels"] = False
+    spec["facet"]["sort"] = panels
     spec["data"]["values"] = rows[columns].to_dict("records")
     return as_svg(spec)
 

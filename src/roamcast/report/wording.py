@@ -7,7 +7,6 @@ _UNITS = {
     "mbps": "Mbit/s",
     "per_s": "per s",
     "bytes": "bytes",
-    "share": "share",
     "ms": "ms",
     "s": "s",
     "m": "m",

@@ -1,0 +1,154 @@
+"""The answer: what is recommended, the evidence for it, and how to run it. Plain data, ready for JSON."""
+
+import shlex
+from collections.abc import Mapping
+from math import isfinite
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from roamcast.advise.candidates import Candidate
+from roamcast.advise.judgement import Judgement, Question, Standing, shortfall
+from roamcast.analysis.comparisons import Interval, Observations, difference, interval
+from roamcast.world.scenario import Scenario
+
+Outcome = Literal["certain", "level", "unclear", "none"]
+"""certain: one meets the demands and is better than all others that might. level: one meets them, and others are not
+told apart from it or make no difference. unclear: some may meet them. none: all certainly miss them."""
+
+GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
+
+
+class Stage(msgspec.Struct, frozen=True):
+    number: int
+    seeds: int  # networks that each candidate has met
+    candidates: int
+    kept: int
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    stage: int
+    reason: str
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A mean over networks and the half-width of its 95 % confidence interval; none from a single network."""
+
+    n: int
+    mean: float
+    half_width: float | None
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What is known about a candidate from the last stage that it was in."""
+
+    label: str
+    protocol: str
+    parameters: dict[str, str | int | float | bool]
+    standing: Standing | None  # towards the demands; none if it could not be judged
+    measures: dict[str, Estimate]
+    dropped: Dropped | None
+
+
+class Advice(msgspec.Struct, frozen=True):
+    scenario: str
+    demands: tuple[str, ...]
+    objective: str
+    confidence: float
+    stages: tuple[Stage, ...]
+    outcome: Outcome
+    choice: str | None  # what is recommended; if nothing meets the demands, what comes closest
+    level: tuple[str, ...]  # who is not told apart from it, or is as good
+    runner_up: str | None
+    lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
+    evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
+    commands: tuple[str, ...]
+
+
+class Findings(msgspec.Struct):
+    """What a search has gathered."""
+
+    scores: dict[str, dict[str, Observations]] = {}  # the last that is known of everybody
+    standings: dict[str, Standing] = {}
+    dropped: dict[str, Dropped] = {}
+    stages: list[Stage] = []
+
+
+def give_advice(
+    question: Question,
+    last: Judgement,
+    findings: Findings,
+    candidates: Mapping[str, Candidate],
+    source: str,
+    scenario: Scenario,
+) -> Advice:
+    scores = findings.scores
+    ranked = sorted(candidates, key=lambda name: _rank(question, name, last, findings))
+    choice = last.leader or next((name for name in ranked if _is_complete(question, scores.get(name, {}))), None)
+    outcome: Outcome = "none"
+    if last.leader is not None:
+        outcome = "certain" if last.kept == [last.leader] else "level"
+    elif last.kept:
+        outcome = "unclear"
+    rivals = [name for name in ranked if name != choice and findings.standings.get(name) in ("meets", "unclear")]
+    runner_up = next(iter(rivals), None) if outcome != "none" else None
+    lead = None
+    if choice is not None and runner_up is not None:
+        lead = estimate(difference(scores[choice][question.objective], scores[runner_up][question.objective]))
+    order = dict.fromkeys(([choice] if choice else []) + ranked)
+    return Advice(
+        scenario=source,
+        demands=tuple(map(str, question.demands)),
+        objective=question.objective,
+        confidence=question.confidence,
+        stages=tuple(findings.stages),
+        outcome=outcome,
+        choice=choice,
+        level=tuple(name for name in last.kept if name != choice),
+        runner_up=runner_up,
+        lead=lead,
+        evidence=tuple(_evidence(candidates[name], findings) for name in order),
+        commands=() if choice is None else commands(candidates[choice], source, scenario),
+    )
+
+
+def estimate(found: Interval) -> Estimate:
+    return Estimate(found.n, found.mean, found.half_width if isfinite(found.half_width) else None)
+
+
+def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str, ...]:
+    """What simulates the choice, and what runs it live."""
+    chosen = ["--protocol", candidate.protocol, *candidate.settings]
+    width_m, height_m = scenario.area_m
+    site = ["--site", f"{width_m:g}x{height_m:g}", "--range", f"{scenario.radio.range_m:g}"]
+    live = ["--address", "1", "--broadcast", GROUP, "--language", scenario.workload.language, *site]
+    return (
+        shlex.join(["roamcast", "simulate", "--scenario", source, *chosen]),
+        shlex.join(["roamcast", "node", *chosen, *live]),
+    )
+
+
+def _rank(question: Question, name: str, last: Judgement, findings: Findings) -> tuple[bool, bool, float, float]:
+    """Who is left before who was dropped; among these who meets the demands by the means, then by the objective."""
+    measured = findings.scores.get(name, {})
+    if not _is_complete(question, measured):
+        return True, True, 1.0, 0.0
+    missing = max(0.0, shortfall(question, measured))
+    return name not in last.kept, False, missing, fmean(measured[question.objective].values())
+
+
+def _is_complete(question: Question, measured: Mapping[str, Observations]) -> bool:
+    return all(measured.get(measure) for measure in question.measures)
+
+
+def _evidence(candidate: Candidate, findings: Findings) -> Evidence:
+    measured = findings.scores.get(candidate.label, {})
+    return Evidence(
+        candidate.label,
+        candidate.protocol,
+        candidate.parameters,
+        findings.standings.get(candidate.label),
+        {measure: estimate(interval(values.values())) for measure, values in measured.items() if values},
+        findings.dropped.get(candidate.label),
+    )

@@ -1,0 +1,76 @@
+"""Who is asked: every protocol that can be deployed, as it comes and with its influential parameters varied.
+
+One parameter is varied at a time. That finds most of what there is to find at a cost that grows with the number of
+parameters and not with its power; whoever wants the corners too runs a campaign with a grid.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.protocols.catalogue import PROTOCOLS, protocol_class, protocol_parameters
+
+Value = str | int | float | bool
+
+TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
+    # how long a repetition waits: collisions against latency
+    "flooding": {"jitter_s": (0.002, 0.05)},
+    # how many repeat: airtime against reach
+    "gossip": {"probability": (0.5, 0.85), "certain_hops": (1, 4)},
+    # how often the tree is renewed: airtime against broken branches
+    "ps-maodv": {"refresh_period_s": (3.0, 20.0)},
+    "sp-combo": {"refresh_period_s": (3.0, 20.0)},
+    "dsapst": {"refresh_period_s": (3.0, 20.0), "probe_period_s": (30.0,)},
+    # how many trees, and how fast they learn of each other
+    "somer": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
+    # how long an event waits for its mesh, and how often the mesh is renewed
+    "odmrp": {"route_wait_s": (0.2,), "refresh_interval_s": (2.0, 10.0), "mobility_prediction": (True,)},
+    # cells need about twenty neighbours per node; fewer rendezvous points signal less
+    "georendezvous": {"graph": ("nodes",), "rendezvous_points": (2, 4), "refresh_period_s": (20.0,)},
+    # how many brokers, and how soon a silent one is given up
+    "overlays": {"broker_share": (0.2, 0.7), "update_period_s": (10.0,), "home_timeout_s": (10.0,)},
+}
+"""Protocol -> parameter -> values worth trying besides the default."""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    label: str
+    protocol: str
+    parameters: dict[str, Value]
+
+    @property
+    def entry(self) -> dict[str, Value]:
+        """As a campaign file lists it."""
+        return {"name": self.protocol, "label": self.label} | self.parameters
+
+    @property
+    def settings(self) -> list[str]:
+        """As options of the command line."""
+        return [word for name, value in self.parameters.items() for word in ("--set", f"{name}={_text(value)}")]
+
+
+def candidates(protocols: Iterable[str] = ()) -> list[Candidate]:
+    """All candidates of these protocols, or of every one that can be deployed."""
+    names = list(dict.fromkeys(protocols)) or [name for name, kind in PROTOCOLS.items() if not kind.is_limit]
+    found = []
+    for name in names:
+        if protocol_class(name).is_limit:
+            raise ConfigurationError(f"--protocols: {name!r} runs in the simulator only, so it cannot be recommended")
+        found.append(Candidate(name, name, {}))
+        for parameter, values in TUNABLES.get(name, {}).items():
+            found += [candidate(name, {parameter: value}) for value in values]
+    return found
+
+
+def candidate(protocol: str, settings: dict[str, Any]) -> Candidate:
+    """With parameters as the protocol understands them."""
+    understood = msgspec.to_builtins(protocol_parameters(protocol, settings))
+    parameters = {name: understood[name] for name in settings}
+    words = [f"{name}={_text(value)}" for name, value in parameters.items()]
+    return Candidate(" ".join([protocol, *words]), protocol, parameters)
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,122 @@
+"""What the measures so far allow to say, and who needs to be looked at again.
+
+Everything is said about means over networks, from observations that are paired by seed:
+
+- A candidate *meets* a demand if the mean is inside the bound, *misses* it if outside, by a t-test that is significant;
+  it is *unclear* otherwise. If all its observations are equal, they decide.
+- Of two candidates one is *better* if the paired t-test of the objective is significant (`analysis.comparisons`).
+
+Many candidates are tested, and again at every look. So that the probability of a single wrong statement among all is at
+most 1 - `confidence`, it is shared evenly among the planned looks, at each look evenly between demands and objective,
+and there by Holm's method among all tests.
+
+A look drops who certainly misses a demand, and who is certainly worse than the *leader*: the best mean of the objective
+among those that certainly meet all demands. The question is settled when nobody is left, or when the leader is left
+with rivals to which the difference is certainly smaller than `indifference` of its mean.
+"""
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from roamcast.advise.demands import Demand
+from roamcast.analysis.comparisons import Interval, Lead, Observations, holm, interval, pairwise
+from roamcast.analysis.student import CONFIDENCE
+
+Standing = Literal["meets", "misses", "unclear"]
+_ORDER: tuple[Standing, ...] = ("meets", "unclear", "misses")  # the worst of several demands counts
+Scores = Mapping[str, Mapping[str, Observations]]
+"""Candidate -> measure -> seed -> value."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    demands: tuple[Demand, ...]
+    objective: str  # the measure to minimise
+    looks: int  # how often it may be judged
+    confidence: float = CONFIDENCE
+    indifference: float = 0.02
+
+    @property
+    def error(self) -> float:
+        """The probability of an error that each of the two families of tests may have at one look."""
+        return (1 - self.confidence) / self.looks / 2
+
+    @property
+    def measures(self) -> list[str]:
+        return list(dict.fromkeys([*(demand.measure for demand in self.demands), self.objective]))
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """After one look at the candidates of a stage."""
+
+    standings: dict[str, Standing]
+    leader: str | None
+    kept: list[str]  # who goes on, by the mean of the objective
+    dropped: dict[str, str]  # and why not
+    settled: bool
+
+
+def judge(question: Question, scores: Scores) -> Judgement:
+    """Looks at all candidates of a stage; each has observations of every measure, or is dropped for lacking them."""
+    dropped = {
+        name: f"{lacking[0]} is undefined under some seed: nothing arrived"
+        for name, measured in scores.items()
+        if (lacking := _lacking(question, measured))
+    }
+    complete = {name: measured for name, measured in scores.items() if name not in dropped}
+    standings = _standings(question, complete)
+    dropped |= {
+        name: "certainly misses " + ", ".join(_missed(question, complete[name]))
+        for name, standing in standings.items()
+        if standing == "misses"
+    }
+    values = {name: complete[name][question.objective] for name in complete if name not in dropped}
+    order = sorted(values, key=lambda name: fmean(values[name].values()))
+    leader = next((name for name in order if standings[name] == "meets"), None)
+    if leader is None:
+        return Judgement(standings, None, order, dropped, settled=not order)
+    leads = pairwise(values, "lower", 1 - question.error)
+    behind = [name for name in order if name != leader and leads[leader, name].is_certain]
+    dropped |= dict.fromkeys(behind, f"certainly worse than {leader}")
+    kept = [name for name in order if name not in behind]
+    zone = question.indifference * abs(fmean(values[leader].values()))
+    settled = all(_is_negligible(leads[leader, name], zone) for name in kept if name != leader)
+    return Judgement(standings, leader, kept, dropped, settled)
+
+
+def shortfall(question: Question, measured: Mapping[str, Observations]) -> float:
+    """By which share of its bound the worst demand is missed; negative if all are met."""
+    margins = [(demand.margin(fmean(measured[demand.measure].values())), demand.bound) for demand in question.demands]
+    return max((-margin / (abs(bound) or 1.0) for margin, bound in margins), default=0.0)
+
+
+def _standings(question: Question, scores: Scores) -> dict[str, Standing]:
+    tests = [(name, demand) for name in scores for demand in question.demands]
+    margins = [interval(map(demand.margin, scores[name][demand.measure].values())) for name, demand in tests]
+    corrected = holm([margin.p for margin in margins])
+    found: dict[str, set[Standing]] = {name: {"meets"} for name in scores}
+    for (name, _), margin, p in zip(tests, margins, corrected, strict=True):
+        found[name].add(_standing(margin, is_significant=p <= question.error))
+    return {name: max(each, key=_ORDER.index) for name, each in found.items()}
+
+
+def _standing(margin: Interval, *, is_significant: bool) -> Standing:
+    if is_significant or margin.half_width == 0:
+        return "meets" if margin.mean >= 0 else "misses"
+    return "unclear"
+
+
+def _is_negligible(lead: Lead, zone: float) -> bool:
+    return -zone <= lead.margin.low and lead.margin.high <= zone
+
+
+def _missed(question: Question, measured: Mapping[str, Observations]) -> list[str]:
+    return [str(demand) for demand in question.demands if demand.margin(fmean(measured[demand.measure].values())) < 0]
+
+
+def _lacking(question: Question, measured: Mapping[str, Observations]) -> list[str]:
+    """Measures that some run of this candidate does not have."""
+    most = max((len(measured.get(measure, {})) for measure in question.measures), default=0)
+    return [measure for measure in question.measures if not measured.get(measure) or len(measured[measure]) < most]

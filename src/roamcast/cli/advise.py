@@ -1,0 +1,142 @@
+"""`roamcast advise`: which protocol, with which parameters, serves a scenario best; or that none does."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from roamcast.advise.advice import Advice, Estimate, Evidence, Outcome, Stage
+from roamcast.advise.candidates import Candidate, candidate, candidates
+from roamcast.advise.demands import parse_demand, parse_objective, short_name
+from roamcast.advise.judgement import Question
+from roamcast.campaign.session import LOCAL
+from roamcast.cli.output import console, print_json, print_table
+from roamcast.errors import ConfigurationError
+from roamcast.report.wording import with_interval
+from roamcast.trace.measures import MEASURES
+from roamcast.world.scenario_file import Tables, read_tables
+
+INTERRUPTED = 130
+SHOWN = 12
+
+_HEADLINES: dict[Outcome, str] = {
+    "certain": "Recommendation: {choice}. It meets the demands and is better than every other candidate that might.",
+    "level": "Recommendation: {choice}. It meets the demands; others are as good, or were not told apart from it.",
+    "unclear": "No certain recommendation: {choice} comes first, but whether it meets the demands is not certain.",
+    "none": "Nothing meets the demands. Closest: {choice}.",
+}
+
+
+def advise(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file, as for roamcast simulate.")],
+    want: Annotated[list[str] | None, typer.Option(help="A demand, as in delivery>=0.95; repeatable.")] = None,
+    minimise: Annotated[str, typer.Option(help="Among those that meet the demands: latency, airtime, …")] = "latency",
+    protocols: Annotated[str, typer.Option(help="Names with commas between them; all that can be deployed.")] = "",
+    budget_minutes: Annotated[float | None, typer.Option(help="No stage after the first may exceed it.")] = None,
+    master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
+    out: Annotated[Path | None, typer.Option(help="Directory for runs and answer (results/advice-SCENARIO).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Recommend a protocol and its parameters for a scenario."""
+    from roamcast.advise.search import SEEDS, Search
+    from roamcast.campaign.execute import CampaignStoppedError
+    from roamcast.campaign.session import start_session
+    from roamcast.cli.campaign_progress import showing_progress
+
+    question = Question(tuple(map(parse_demand, want or [])), parse_objective(minimise), looks=len(SEEDS))
+    if budget_minutes is not None and not 0 < budget_minutes < float("inf"):
+        raise ConfigurationError(f"--budget-minutes = {budget_minutes:g}: must be above 0 and finite")
+    tables = read_tables(scenario)
+    field = _field(tables, [name.strip() for name in protocols.split(",") if name.strip()])
+    target = Path("results") / f"advice-{scenario.stem}" if out is None else out
+    search = Search(_scenario(tables), field, question, target, source=str(scenario), master=master)
+    _say(f"{len(field)} candidates; starting Spark")
+    session = start_session(master)
+    try:
+        with showing_progress() as on_progress:
+            budget_s = None if budget_minutes is None else 60 * budget_minutes
+            advice = search.run(session, budget_s=budget_s, on_stage=_tell_stage, on_progress=on_progress)
+    except KeyboardInterrupt:
+        _say("stopped; every committed run is kept: the same command goes on")
+        raise typer.Exit(INTERRUPTED) from None
+    except CampaignStoppedError as error:
+        _say(f"{error}; every committed run is kept: the same command goes on")
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json(advice)
+    else:
+        _tell(advice)
+
+
+def _field(tables: Tables, names: list[str]) -> list[Candidate]:
+    """The candidates, and what the file itself would run if it names parameters."""
+    field = candidates(names)
+    own: Any = tables.get("parameters")
+    if isinstance(own, dict) and own:
+        mine = candidate(str(tables.get("protocol", "flooding")), own)
+        field += [] if any(mine.label == each.label for each in field) else [mine]
+    return field
+
+
+def _scenario(tables: Tables) -> Tables:
+    """The file's scenario; files that it names are found from anywhere."""
+    scenario: Tables = tables.get("scenario", {})
+    mobility = scenario.get("mobility") if isinstance(scenario, dict) else None
+    if isinstance(mobility, dict):
+        for name, value in mobility.items():
+            if name.endswith("_file"):
+                mobility[name] = str(Path(str(value)).resolve())
+    return scenario
+
+
+def _tell_stage(stage: Stage) -> None:
+    _say(f"stage {stage.number}, {stage.seeds} seeds: {stage.kept} of {stage.candidates} candidates left")
+
+
+def _tell(advice: Advice) -> None:
+    here = console()
+    here.print(_HEADLINES[advice.outcome].format(choice=escape(advice.choice or "none")), style="bold", soft_wrap=True)
+    wanted = ", ".join(advice.demands) or "nothing in particular"
+    here.print(f"wanted: {wanted}; {short_name(advice.objective)} as small as possible", soft_wrap=True, markup=False)
+    if advice.lead is not None:
+        unit = MEASURES[advice.objective].unit
+        difference = f"{with_interval(advice.lead.mean, advice.lead.half_width)} {unit}".strip()
+        name = short_name(advice.objective)
+        line = f"{name} against the runner-up {advice.runner_up}: {difference}, paired over {advice.lead.n} networks"
+        here.print(line, soft_wrap=True, markup=False)
+    if advice.level:
+        here.print(f"as good or not told apart: {', '.join(advice.level)}", soft_wrap=True, markup=False)
+    measures = list(dict.fromkeys(name for each in advice.evidence for name in each.measures))
+    rows = [_row(each, measures) for each in advice.evidence[:SHOWN]]
+    print_table("Evidence", ["candidate", "networks", *map(_heading, measures), "demands", "dropped"], rows)
+    if len(advice.evidence) > SHOWN:
+        here.print(f"… and {len(advice.evidence) - SHOWN} more; --json lists all")
+    here.print(
+        "Mean ± half-width of the 95 % interval. What is called certain rests on t-tests, paired by seed, with Holm's "
+        f"correction at every look: all of it together holds with {advice.confidence:.0%} confidence.",
+        soft_wrap=True,
+    )
+    for command in advice.commands:
+        here.print(command, soft_wrap=True, markup=False)
+
+
+def _row(evidence: Evidence, measures: list[str]) -> list[str]:
+    networks = max((each.n for each in evidence.measures.values()), default=0)
+    dropped = "" if evidence.dropped is None else f"stage {evidence.dropped.stage}: {evidence.dropped.reason}"
+    cells = [_estimate(evidence.measures.get(measure)) for measure in measures]
+    return [evidence.label, str(networks), *cells, evidence.standing or "–", dropped]
+
+
+def _estimate(found: Estimate | None) -> str:
+    return "–" if found is None else with_interval(found.mean, found.half_width)
+
+
+def _heading(measure: str) -> str:
+    unit = MEASURES[measure].unit
+    return f"{short_name(measure)}, {unit}" if unit else short_name(measure)
+
+
+def _say(text: str) -> None:
+    typer.echo(f"roamcast: {text}", file=sys.stderr)
