@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from roamcast.errors import ConfigurationError
-from roamcast.trace.files import TraceWriter, read_trace, require_writable, write_trace
+from roamcast.trace.files import TraceWriter, read_about, read_trace, require_writable, write_trace
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import SCHEMA, Record
 
@@ -49,6 +49,14 @@ def test_files_are_partitioned_by_kind_and_nothing_hidden_is_left(tmp_path: Path
     assert files == [
         f"trace/kind={kind}/part-00000.parquet" for kind in ("delivered", "end", "published", "subscribed")
     ]
+
+
+def test_what_was_run_stands_beside_the_rows_and_is_not_one_of_them(tmp_path: Path) -> None:
+    write_trace(tmp_path / "trace", recorded(*ROWS).batches(), b'{"seed": 1}')
+    assert read_about(tmp_path / "trace") == b'{"seed": 1}'
+    assert read_trace(tmp_path / "trace").num_rows == len(ROWS)
+    write_trace(tmp_path / "silent", recorded(*ROWS).batches())
+    assert read_about(tmp_path / "silent") == b""
 
 
 def test_an_empty_directory_is_taken(tmp_path: Path) -> None:

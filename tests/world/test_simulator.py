@@ -10,11 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from roamcast.events import Event, event_id
 from roamcast.interests import Intervals
+from roamcast.protocols.flooding.messages import Flood
+from roamcast.protocols.routing.messages import Hello, Routed
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import SCHEMA
 from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Run, Scenario, Workload, run_id
-from roamcast.world.simulator import Result, simulate
+from roamcast.world.simulator import Result, carried_event, simulate
 from roamcast.world.workload import Action, Publish, Subscribe
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
@@ -65,6 +68,24 @@ def test_frames_are_summed_per_second_and_per_node_alike_and_as_raw_rows() -> No
     assert sum(row["count"] for row in rows(summed.recorder, "load")) == 18  # type: ignore[misc]
     assert [row["detail"] for row in rows(raw.recorder, "frame")] == ["Flood"] * 18
     assert {row["node"] for row in rows(raw.recorder, "frame")} == set(range(6))
+
+
+def test_raw_frames_name_the_event_they_carry_also_inside_an_envelope() -> None:
+    raw = simulate(line(), actions=everybody_wants([1.0, 3.5]), raw_frames=True)
+    published = [row["event_id"] for row in rows(raw.recorder, "published")]
+    assert [row["event_id"] for row in rows(raw.recorder, "frame")] == [published[0]] * 6 + [published[1]] * 6
+    event = Event(event_id(3, 7), 0.0, 5)
+    assert carried_event(Routed(0, 1, 1, 0, Flood(1, event))) == event.id
+    assert carried_event(Routed(0, 1, 1, 0, Hello(1, 1))) is None
+    assert carried_event(None) is None
+
+
+def test_the_trace_tells_every_corner_until_the_end_and_where_the_node_is_then() -> None:
+    paths = (((0.0, 0.0, 0.0), (4.0, 40.0, 0.0), (8.0, 40.0, 40.0)), ((0.0, 5.0, 5.0),))
+    scenario = Scenario(nodes=2, duration_s=6.0, mobility=Mobility(model="movements", paths=paths), radio=IDEAL)
+    recorder = simulate(Run(scenario=scenario)).recorder
+    told = [(row["node"], row["t"], row["x_m"], row["y_m"]) for row in rows(recorder, "position")]
+    assert told == [(0, 0.0, 0.0, 0.0), (0, 4.0, 40.0, 0.0), (0, 6.0, 40.0, 20.0), (1, 0.0, 5.0, 5.0)]
 
 
 def test_a_crashed_node_neither_hears_nor_relays_and_returns_with_its_subscriptions() -> None:

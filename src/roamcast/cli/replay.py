@@ -1,6 +1,7 @@
 """`roamcast replay`: plays a recorded run in a web page, here or in a file for a colleague."""
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,4 +75,5 @@ def _serve(page: str, port: int, browser: bool) -> None:
         typer.echo(f"playing at {server.url} (Ctrl-C ends it)")
         if browser:
             webbrowser.open(server.url)
-        server.serve_forever()
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()

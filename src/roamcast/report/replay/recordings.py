@@ -101,7 +101,8 @@ def _read_batches(directory: Path, run_id: str) -> pa.Table:
     partitioning = ds.partitioning(_PARTITIONS, flavor="hive")
     try:
         dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=partitioning)
-        return dataset.to_table(filter=ds.field("run_id") == run_id).select(SCHEMA.names)
+        of_run = (ds.field("run_id") == run_id) & (ds.field("kind") != "run")  # how it went is no part of it
+        return dataset.to_table(filter=of_run).select(SCHEMA.names)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigurationError(f"replay: {str(directory)!r} cannot be read: {reason}") from None

@@ -116,12 +116,12 @@ class App {
     this.seek(event.t[next]);
   }
 
-  // Plays the journey of an event so slowly that it can be watched.
+  // Plays the journey of an event, and of its causal chain, so slowly that it can be watched.
   follow(event) {
     const { recording } = this;
     const from_s = recording.event.t[event];
-    const ends = this.scene.traffic.journey(event).hops.map((hop) => hop.until_s);
-    const length_s = Math.max(1e-3, Math.max(from_s, ...ends) - from_s);
+    const ends = this.scene.traffic.chain(event).flatMap((each) => this.scene.traffic.journey(each).hops).map((hop) => hop.until_s);
+    const length_s = ends.reduce((most, end) => Math.max(most, end - from_s), 1e-3);
     this.select({ kind: "event", event });
     this.pace(slowMotion(length_s, FOLLOW_S));
     this.seek(from_s - length_s * LEAD);
