@@ -1,0 +1,82 @@
+"""From judgements to an answer, with made-up measures."""
+
+from roamcast.advise.advice import Advice, Dropped, Findings, Stage, give_advice
+from roamcast.advise.candidates import Candidate, candidate
+from roamcast.advise.demands import parse_demand
+from roamcast.advise.judgement import Question, Scores, judge
+from roamcast.world.scenario import Scenario
+
+QUESTION = Question((parse_demand("delivery>=0.9"),), "latency_ms_mean", looks=4)
+FIELD: dict[str, Candidate] = {
+    each.label: each
+    for each in (candidate("flooding", {}), candidate("gossip", {"probability": 0.5}), candidate("somer", {}))
+}
+
+
+def observations(delivery: float, latency: float) -> dict[str, dict[int, float]]:
+    wobble = {seed: 0.01 * (seed % 3 - 1) for seed in range(1, 10)}
+    return {
+        "delivery_ratio": {seed: delivery + by for seed, by in wobble.items()},
+        "latency_ms_mean": {seed: latency * (1 + by) + seed for seed, by in wobble.items()},
+    }
+
+
+def advice(**deliveries_and_latencies: tuple[float, float]) -> Advice:
+    names = dict(zip(("flooding", "gossip", "somer"), FIELD, strict=True))
+    scores: Scores = {names[name]: observations(*each) for name, each in deliveries_and_latencies.items()}
+    judgement = judge(QUESTION, scores)
+    dropped = {name: Dropped(1, why) for name, why in judgement.dropped.items()}
+    lacking = {label: Dropped(1, "1 runs failed; replay: x") for label in FIELD if label not in scores}
+    findings = Findings(
+        {name: dict(measured) for name, measured in scores.items()},
+        judgement.standings,
+        dropped | lacking,
+        [Stage(1, 9, len(scores), len(judgement.kept))],
+    )
+    return give_advice(QUESTION, judgement, findings, FIELD, "net.toml", Scenario())
+
+
+def test_a_certain_recommendation_with_its_lead_over_the_runner_up() -> None:
+    found = advice(flooding=(0.97, 8.0), gossip=(0.97, 30.0), somer=(0.5, 2.0))
+    assert (found.outcome, found.choice, found.runner_up) == ("certain", "flooding", "gossip probability=0.5")
+    assert found.level == ()
+    assert found.lead is not None
+    assert found.lead.mean < -20
+    assert found.lead.n == 9
+    assert [each.label for each in found.evidence] == ["flooding", "gossip probability=0.5", "somer"]
+    assert [each.standing for each in found.evidence] == ["meets", "meets", "misses"]
+    assert found.evidence[0].dropped is None
+    assert found.commands[0] == "roamcast simulate --scenario net.toml --protocol flooding"
+    assert found.commands[1].startswith("roamcast node --protocol flooding --address 1 ")
+    assert "--site 1000x1000 --range 200" in found.commands[1]
+
+
+def test_level_candidates_are_named() -> None:
+    found = advice(flooding=(0.97, 8.0), gossip=(0.97, 8.0))
+    assert (found.outcome, found.choice, found.level) == ("level", "flooding", ("gossip probability=0.5",))
+    assert found.evidence[-1].label == "somer"
+    assert found.evidence[-1].standing is None
+    assert found.evidence[-1].measures == {}
+
+
+def test_parameters_are_part_of_the_commands() -> None:
+    found = advice(flooding=(0.97, 30.0), gossip=(0.97, 8.0))
+    assert found.choice == "gossip probability=0.5"
+    assert all("--protocol gossip --set probability=0.5" in command for command in found.commands)
+
+
+def test_nothing_meets_the_demand_and_what_comes_closest() -> None:
+    found = advice(flooding=(0.8, 30.0), gossip=(0.4, 8.0), somer=(0.7, 1.0))
+    assert (found.outcome, found.choice, found.runner_up, found.lead) == ("none", "flooding", None, None)
+    assert [each.label for each in found.evidence] == ["flooding", "somer", "gossip probability=0.5"]
+
+
+def test_what_may_meet_the_demand_is_called_uncertain() -> None:
+    found = advice(flooding=(0.9, 30.0), gossip=(0.4, 8.0))
+    assert (found.outcome, found.choice) == ("unclear", "flooding")
+
+
+def test_if_every_run_failed_there_is_no_choice() -> None:
+    found = advice()
+    assert (found.outcome, found.choice, found.commands) == ("none", None, ())
+    assert len(found.evidence) == len(FIELD)

@@ -1,0 +1,58 @@
+"""Demands and objectives as users write them."""
+
+import pytest
+
+from roamcast.advise.demands import SHORT_NAMES, Demand, parse_demand, parse_objective, short_name
+from roamcast.errors import ConfigurationError
+from roamcast.trace.measures import MEASURES
+
+
+def test_a_demand_is_a_bound_on_a_measure() -> None:
+    assert parse_demand("delivery>=0.95") == Demand("delivery_ratio", ">=", 0.95)
+    assert parse_demand(" latency_p95 <= 200 ") == Demand("latency_ms_p95", "<=", 200.0)
+    assert parse_demand("frames_total<=1e4") == Demand("frames_total", "<=", 10_000.0)
+
+
+def test_its_margin_is_positive_inside_the_bound() -> None:
+    assert parse_demand("delivery>=0.5").margin(0.75) == 0.25
+    assert parse_demand("latency<=10").margin(30) == -20
+
+
+def test_it_reads_as_it_was_written_with_its_unit() -> None:
+    assert str(parse_demand("delivery>=0.95")) == "delivery >= 0.95"
+    assert str(parse_demand("latency<=200")) == "latency <= 200 ms"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("delivery", "write it as in"),
+        ("delivery>0.9", "write it as in"),
+        ("delivery>=", "write it as in"),
+        ("speed>=3", "'speed' is not a measure; allowed: delivery,"),
+        ("delivery>=much", "'much' in 'delivery>=much' is not a number"),
+        ("delivery>=nan", "finite"),
+        ("delivery>=inf", "finite"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(text: str, part: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_demand(text)
+    assert part in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_only_costs_can_be_minimised() -> None:
+    assert parse_objective("airtime") == "airtime_per_delivery_ms"
+    assert parse_objective("latency_ms_p99") == "latency_ms_p99"
+    with pytest.raises(ConfigurationError, match="'fairness' is no cost; allowed: latency,"):
+        parse_objective("fairness")
+    with pytest.raises(ConfigurationError, match="not a measure"):
+        parse_objective("money")
+
+
+def test_short_names_lead_to_measures_and_back() -> None:
+    for short, measure in SHORT_NAMES.items():
+        assert measure in MEASURES
+        assert short_name(measure) == short
+    assert short_name("frames_total") == "frames_total"
