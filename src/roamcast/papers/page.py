@@ -12,6 +12,7 @@ import vl_convert
 from markupsafe import Markup
 
 from roamcast.papers.estimate import Estimate
+from roamcast.papers.figure import X
 from roamcast.papers.summary import Summary
 
 _HERE = Path(__file__).parent
@@ -19,10 +20,10 @@ _PNG_SCALE = 2.0
 
 
 def write_pages(summary: Summary, directory: Path) -> None:
-    spec = json.dumps(chart(summary))
-    svg = vl_convert.vegalite_to_svg(spec)
+    svg = vl_convert.vegalite_to_svg(json.dumps(chart(summary)))
     (directory / "figure.svg").write_text(svg, encoding="utf-8")
-    (directory / "figure.png").write_bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
+    on_white = json.dumps(chart(summary) | {"background": "white"})
+    (directory / "figure.png").write_bytes(vl_convert.vegalite_to_png(on_white, scale=_PNG_SCALE))
     page = _templates().get_template("figure.html").render(summary=summary, svg=Markup(svg))
     (directory / "index.html").write_text(page, encoding="utf-8")
 
@@ -41,25 +42,36 @@ def chart(summary: Summary) -> dict[str, Any]:
         }
         for point in summary.points
     ]
-    spec["encoding"]["x"]["axis"] |= {"title": summary.x_title, "format": summary.x_format}
-    spec["layer"][0]["encoding"]["y"]["axis"] = {"title": summary.y_title, "format": summary.y_format}
+    spec["encoding"]["x"]["axis"] |= _axis(summary.x_title, summary.x_format)
+    spec["layer"][0]["encoding"]["y"]["axis"] |= _axis(summary.y_title, summary.y_format)
     if summary.mark == "line" and len({point.x for point in summary.points}) <= 12:
         spec["encoding"]["x"]["axis"]["values"] = sorted({point.x for point in summary.points}, key=float)
     alt.Chart.from_dict(spec)  # refuses what is not Vega-Lite
     return spec
 
 
+def _axis(title: str, number_format: str) -> dict[str, str]:
+    return {"title": title, "format": number_format} if number_format else {"title": title}
+
+
 def interval(estimate: Estimate) -> str:
-    """A value with its interval, to the digits that it justifies."""
+    """A value with its interval."""
     if estimate.value is None:
         return "–"
     if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3g}"
-    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]".replace("-", "−")
+        return number(estimate.value)
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def number(value: X) -> str:
+    """Three digits, thousands in full; names as they are."""
+    if isinstance(value, str):
+        return value
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "−")
 
 
 @cache
 def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True)
-    environment.filters["interval"] = interval
+    environment.filters |= {"interval": interval, "number": number}
     return environment
