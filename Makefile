@@ -19,6 +19,7 @@ lint: $(READY)
 bench: $(READY)
 	$(ROAMCAST) bench flood
 	$(ROAMCAST) bench fidelity tests/reference/layout-*.json
+	$(ROAMCAST) reproduce all --scale quick --out results
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Roamcast needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
