@@ -12,7 +12,8 @@ Rules (section 3.5; ODMRP draft 4, section 5):
    itself, and a relay that has passed it on before. Otherwise it is sent again, `table_tries` times in all.
 4. An event is repeated once, if this node forwards for one of its channels: if a member of such a channel is behind
    it whose summary the event matches (with `forwarding_filter`), or any member at all.
-5. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder.
+5. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder; ways
+   back to publishers that ask no more are forgotten.
 
 Ways back cannot run in circles: along a way the sequence numbers never fall, and where they are equal the hops do.
 
@@ -55,15 +56,16 @@ UNCONFIRMED = "table-unconfirmed"  # nobody confirmed a member
 class Route:
     """The way back to a publishing broker, and the members that go there."""
 
-    def __init__(self, request: JoinRequest, upstream: int, lifetime_s: float | None) -> None:
+    def __init__(self) -> None:
         self.waiting: dict[int, Member] = {}  # to be sent
         self.sent: dict[int, Member] = {}  # sent and not confirmed
         self.tries: dict[int, int] = {}
         self.confirmed: set[int] = set()
-        self.renew(request, upstream, lifetime_s)
+        self.sequence = -1
 
-    def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None) -> None:
+    def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None, now_s: float) -> None:
         """A newer request came. What is under way goes on; what was passed on may be passed on again."""
+        self.heard_s = now_s
         self.sequence = request.sequence
         self.channels = {address: channel for channel, members in request.channels for address, _ in members}
         self.take(upstream, request.hops, lifetime_s)
@@ -131,16 +133,15 @@ class Mesh:
         if publisher == self.host.address:
             return False
         lifetime_s = self._lifetime_s(request)
-        route = self.routes.get(publisher)
-        if route is None:
-            self.routes[publisher] = Route(request, sender, lifetime_s)
-        elif request.sequence > route.sequence:
-            route.renew(request, sender, lifetime_s)
-        else:
+        route = self.routes.get(publisher) or Route()
+        if request.sequence <= route.sequence:
             if request.sequence == route.sequence:
                 self._consider(route, sender, request.hops, lifetime_s)
             return False
+        route.renew(request, sender, lifetime_s, self.host.now())
+        self.routes[publisher] = route
         self._tell_role(publisher)
+        self._sweep_later()
         if request.hops < self.parameters.hops_max:
             self._repeat(request, lifetime_s)
         return True
@@ -219,7 +220,6 @@ class Mesh:
         route.members_lifetime_s = shorter(route.members_lifetime_s, table.lifetime_s)
         self._acknowledge(publisher, passed_on)
         self._tell_role(publisher)
-        self._sweep_later()
 
     def _send_tables(self, publisher: int, route: Route) -> None:
         members = list(route.waiting.values())
@@ -312,7 +312,12 @@ class Mesh:
             else:
                 del self.downstream[publisher]
             self._tell_role(publisher)
-        if self.downstream:
+        timeout_s = self.parameters.forwarding_timeout_s
+        for publisher, route in list(self.routes.items()):
+            if route.heard_s + timeout_s <= now_s and publisher not in self.downstream:
+                del self.routes[publisher]
+                self._roles.pop(publisher, None)
+        if self.routes:
             self._sweep_later()
 
     def _tell_role(self, publisher: int) -> None:

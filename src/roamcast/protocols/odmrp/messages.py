@@ -19,7 +19,7 @@ from roamcast.protocols.routing import Control, Routed
 
 Address = Annotated[int, Meta(ge=0, lt=2**32)]
 Hops = Annotated[int, Meta(ge=1, le=255)]
-Sequence = Annotated[int, Meta(ge=0, lt=2**63)]
+Sequence = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expected to break; None: not foreseeable
 Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 

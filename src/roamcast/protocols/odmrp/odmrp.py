@@ -67,6 +67,8 @@ UNWANTED = "unwanted"  # an event came on a channel of ours though no summary of
 FALSE_POSITIVE = "false-positive"  # a summary of ours matched, but no subscription does
 UNREADABLE = "unreadable"  # an event that is in none of the languages
 
+UNFINISHED_MAX = 64  # clients whose subscriptions have come in part
+
 
 class Odmrp(Protocol, UnicastOwner):
     name: ClassVar[str] = "odmrp"
@@ -86,7 +88,7 @@ class Odmrp(Protocol, UnicastOwner):
         self.mesh = Mesh(host, parameters, self.publisher.on_members)
         self.attachment = Attachment(host, parameters, self._unicast, lambda: list(self.subscriptions))
         self._noticed = SeenCache()  # events that the application has got
-        self._searches: dict[int, int] = {}  # client -> number of its newest search
+        self._searches = SeenCache()  # of clients
         self._sought: dict[int, Seek] = {}
         self._parts: dict[int, dict[int, Attach]] = {}  # client -> parts of subscriptions that are not complete
         self._expires = False
@@ -239,9 +241,8 @@ class Odmrp(Protocol, UnicastOwner):
     # -- Clients -------------------------------------------------------------------------------------------------
 
     def _on_seek(self, seek: Seek) -> None:
-        if seek.client == self.host.address or self._searches.get(seek.client, -1) >= seek.number:
+        if seek.client == self.host.address or not self._searches.add(seek.number << 32 | seek.client):
             return
-        self._searches[seek.client] = seek.number
         if self.is_broker:
             self._unicast.send(seek.client, Offer(seek.number, seek.hops))
         elif seek.ttl > 1:
@@ -250,12 +251,14 @@ class Odmrp(Protocol, UnicastOwner):
 
     def _on_attach(self, client: int, attach: Attach) -> None:
         parts = self._parts.setdefault(client, {})
+        if len(self._parts) > UNFINISHED_MAX:
+            del self._parts[next(iter(self._parts))]
         if any(each.version != attach.version or each.parts != attach.parts for each in parts.values()):
             parts.clear()
         parts[attach.part] = attach
         if len(parts) < attach.parts:
             return
-        del self._parts[client]
+        self._parts.pop(client, None)
         interests = tuple(interest for number in sorted(parts) for interest in parts[number].interests)
         expires_s = self.host.now() + CLIENT_REFRESHES * self.parameters.client_refresh_s
         self.clients.replace(client, interests, expires_s)

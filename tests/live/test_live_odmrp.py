@@ -1,0 +1,69 @@
+"""Pub/Sub ODMRP over UDP: eight nodes in a row on the loopback interface, some of them brokers, the others clients."""
+
+import asyncio
+from pathlib import Path
+
+from roamcast.interests import parse_interest
+from roamcast.interests.content import write
+from roamcast.live.endpoints import Endpoint, open_socket
+from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.trace.files import read_trace
+from roamcast.trace.summary import summarise
+
+NODES = 8
+BROKERS = {1, 3, 5, 7}
+PARAMETERS = {"route_wait_s": 0.3, "jitter_s": 0.002, "table_pause_s": 0.01, "confirm_timeout_s": 0.06}
+GOLF: dict[str, int | str] = {"@id": "001", "player": "woods", "hole": 15, "holescore": 4, "totalscore": 52, "currentrank": 2}
+
+
+def free_endpoints(count: int) -> list[Endpoint]:
+    sockets = [open_socket(("127.0.0.1", 0), None) for _ in range(count)]
+    endpoints: list[Endpoint] = [each.getsockname() for each in sockets]
+    for each in sockets:
+        each.close()
+    return endpoints
+
+
+async def tournament(folder: Path) -> dict[int, list[Delivery]]:
+    """Nodes 0 (a client) and 7 (a broker) publish; 6 (a client), 4 (a client) and 3 (a broker) subscribe."""
+    endpoints = free_endpoints(NODES)
+    got: dict[int, list[Delivery]] = {address: [] for address in range(NODES)}
+    nodes: list[Node] = []
+    for address in range(NODES):
+        peers = tuple(endpoints[beside] for beside in (address - 1, address + 1) if 0 <= beside < NODES)
+        settings = NodeSettings(
+            address=address,
+            protocol="odmrp",
+            language="content",
+            parameters={**PARAMETERS, "broker_share": float(address in BROKERS)},
+            listen=endpoints[address],
+            peers=peers,
+            trace=folder / str(address),
+        )
+        nodes.append(await Node.open(settings, got[address].append))
+    nodes[6].subscribe(parse_interest("content", "/PGMFORUM[player = 'woods' and hole > 9]"))
+    nodes[4].subscribe(parse_interest("content", "/PGMFORUM[hole <= 9]"))
+    nodes[3].subscribe(parse_interest("content", "/PGMFORUM"))
+    await asyncio.sleep(1.5)  # clients find their brokers
+    nodes[0].publish(parse_content("content", write("PGMFORUM", GOLF)), b"birdie")
+    nodes[7].publish(parse_content("content", write("PGMFORUM", GOLF | {"player": "els", "hole": 3})))
+    for _ in range(60):
+        await asyncio.sleep(0.1)
+        if sum(map(len, got.values())) >= 4:
+            break
+    await asyncio.sleep(0.3)  # whatever comes too much would come now
+    for node in nodes:
+        node.close()
+    return got
+
+
+def test_eight_nodes_on_loopback(tmp_path: Path) -> None:
+    got = asyncio.run(tournament(tmp_path))
+    heard = {address: sorted(each.event.publisher for each in deliveries) for address, deliveries in got.items()}
+    assert heard == {0: [], 1: [], 2: [], 3: [0, 7], 4: [7], 5: [], 6: [0], 7: []}
+    (delivery,) = got[6]
+    assert delivery.event.payload == b"birdie"
+    assert delivery.hops >= 6
+    trace = read_trace(tmp_path / "3")
+    assert summarise(trace)["frames"]["JoinTable"] >= 1
+    assert "broker" in [row["category"] for row in trace.to_pylist() if row["kind"] == "structure"]

@@ -1,0 +1,361 @@
+"""Pub/Sub ODMRP step by step, on networks of a few nodes. Sections are the paper's."""
+
+import pytest
+
+from roamcast.errors import ConfigurationError
+from roamcast.interests import Intervals, Topics, XPaths
+from roamcast.protocols.api import Host, Site
+from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.protocols.odmrp.mesh import UNCONFIRMED
+from roamcast.protocols.odmrp.odmrp import Odmrp
+from roamcast.protocols.odmrp.parameters import OdmrpParameters
+from roamcast.protocols.odmrp.publisher import NO_MEMBER
+from roamcast.testing import TinyNet, line
+
+LOW, HIGH = Intervals.of((0, 5000)), Intervals.of((5000, 10_000))
+BRANCHES = [(0, 1), (1, 2), (1, 3), (3, 4)]  # a publisher, and two branches of which one is interested
+
+
+def network(links: list[tuple[int, int]], **parameters: object) -> TinyNet[Odmrp]:
+    settings = OdmrpParameters(**{"jitter_s": 0.0, **parameters})  # type: ignore[arg-type]
+    return TinyNet(links, lambda host: Odmrp(host, settings))
+
+
+def with_brokers(links: list[tuple[int, int]], brokers: set[int], **parameters: object) -> TinyNet[Odmrp]:
+    def make(host: Host) -> Odmrp:
+        share = 1.0 if host.address in brokers else 0.0
+        return Odmrp(host, OdmrpParameters(broker_share=share, **parameters))  # type: ignore[arg-type]
+
+    return TinyNet(links, make)
+
+
+def senders(net: TinyNet[Odmrp], label: str, since_s: float = 0.0) -> list[int]:
+    """Who sent frames with this label, in order."""
+    found = [each for each in net.records if each.kind in ("broadcast", "send") and each.time_s >= since_s]
+    return [each.node for each in found if f"  {label} " in f"{each.text} "]
+
+
+def publish_later(net: TinyNet[Odmrp], delay_s: float, content: int | str) -> None:
+    def publish() -> None:
+        net.publish(0, content)
+
+    net.after(delay_s, publish)
+
+
+def forwarders(net: TinyNet[Odmrp], publisher: int = 0) -> list[int]:
+    return [address for address in net.addresses if net.node(address).mesh.downstream.get(publisher)]
+
+
+def test_the_operation_of_figure_5() -> None:
+    """Section 3.5: everybody repeats the request, only the interested answer, only the way to them forwards."""
+    net = network(BRANCHES)
+    net.subscribe(2, LOW)
+    net.subscribe(4, HIGH)
+    net.publish(0, 42)
+    net.run(2.0)
+    assert sorted(senders(net, "JoinRequest")) == [0, 1, 2, 3, 4]
+    assert senders(net, "JoinTable") == [2, 1]
+    assert forwarders(net) == [1]
+    assert senders(net, "Data") == [0, 1]
+    assert net.contents(2) == [42]
+    assert net.contents(4) == []
+    assert [(each.node, each.hops) for each in net.deliveries] == [(2, 2)]
+    assert not net.transcript("dropped")
+
+
+def test_an_event_that_nobody_wants_stays_at_home() -> None:
+    net = network(line(3))
+    net.publish(0, 42)
+    net.run(2.0)
+    assert senders(net, "Data") == []
+    assert NO_MEMBER in net.transcript("dropped")
+
+
+def test_a_question_that_stands_is_not_asked_again_until_the_refresh() -> None:
+    """Section 3.5.1: requests are periodic while the publisher sends."""
+    net = network(line(3))
+    net.subscribe(2, LOW)
+    for second in range(16):
+        publish_later(net, second + 0.1, 42)
+    net.run(30.0)
+    asked = [each.time_s for each in net.records if each.node == 0 and "JoinRequest" in each.text]
+    assert asked == pytest.approx([0.1, 5.1, 10.1, 15.1])
+    assert len(net.contents(2)) == 16
+    first, *later = net.deliveries
+    assert first.time_s - 0.1 >= 0.5
+    # At the first refresh the newcomer gets its channel, and events wait until that is known; then they do not wait.
+    assert all(each.time_s - each.event.time_s < 0.01 for each in later if not 5.1 <= each.event.time_s < 5.7)
+
+
+def test_an_advertisement_sets_routes_up_before_there_is_data() -> None:
+    """Section 3.5.1, advertisement mode."""
+    net = network(line(4), advertisement=True)
+    net.subscribe(3, LOW)
+    net.node(0).advertise(Intervals.of((0, 10_000)))
+    net.run(1.0)
+    assert forwarders(net) == [1, 2]
+    net.publish(0, 42)
+    net.run(0.1)
+    assert net.contents(3) == [42]
+    net.publish(0, 7000)  # of the same type, but wanted by nobody
+    net.run(0.1)
+    assert len(senders(net, "Data")) == 3
+    net.run(40.0)
+    quiet_s = net.now_s
+    net.run(60.0)
+    assert senders(net, "JoinRequest", since_s=quiet_s) == []  # a publisher that falls silent stops asking
+
+
+def test_soft_state_fades_when_a_member_leaves() -> None:
+    """Section 3.6: no message is needed to leave the group."""
+    net = network(line(3), advertisement=True)
+    net.subscribe(2, LOW)
+    for second in range(60):
+        publish_later(net, second + 0.1, 42)
+    net.run(10.0)
+    assert forwarders(net) == [1]
+    got = len(net.contents(2))
+    net.unsubscribe(2, LOW)
+    net.run(35.0)
+    assert len(net.contents(2)) == got
+    assert forwarders(net) == []
+    left_s = net.now_s
+    net.run(20.0)
+    assert senders(net, "Data", since_s=left_s) == []
+    assert net.transcript("structure").splitlines()[-1].endswith("1 is forwarding peer=0")
+
+
+def test_a_lost_join_table_is_sent_again() -> None:
+    net = network(line(4))
+    net.subscribe(3, LOW)
+    net.drop("JoinTable", sender=2, receiver=1, count=2)
+    net.publish(0, 42)
+    net.run(2.0)
+    assert net.contents(3) == [42]
+    assert senders(net, "JoinTable").count(2) == 3
+
+
+def test_a_lost_confirmation_brings_an_acknowledgement() -> None:
+    net = network(line(4))
+    net.subscribe(3, LOW)
+    net.drop("JoinTable", sender=1, receiver=2)  # node 2 does not overhear that its table was passed on
+    net.publish(0, 42)
+    net.run(2.0)
+    assert senders(net, "JoinAck").count(1) == 1
+    assert net.contents(3) == [42]
+    assert UNCONFIRMED not in net.transcript()
+
+
+def test_a_member_that_cannot_be_reported_is_given_up() -> None:
+    net = network(line(3))
+    net.subscribe(2, LOW)
+    net.drop("JoinTable", sender=2, receiver=1, count=None)
+    net.publish(0, 42)
+    net.run(3.0)
+    assert senders(net, "JoinTable") == [2, 2, 2]
+    assert UNCONFIRMED in net.transcript("dropped")
+    assert net.contents(2) == []
+
+
+@pytest.mark.parametrize(("filtering", "expected"), [(True, [0]), (False, [0, 1, 3])])
+def test_relays_filter_by_the_summaries_behind_them(filtering: bool, expected: list[int]) -> None:
+    """Section 3.5.2, the optional filter. The event is sent for a member near the publisher only."""
+    net = network([*BRANCHES, (0, 5)], forwarding_filter=filtering, grouping="graph", advertisement=True)
+    net.subscribe(4, LOW)
+    net.subscribe(5, HIGH)
+    net.node(0).advertise(LOW)
+    net.run(6.0)
+    began_s = net.now_s
+    net.publish(0, 7000)
+    net.run(1.0)
+    assert net.contents(5) == [7000]
+    assert senders(net, "Data", since_s=began_s) == expected
+
+
+def test_channels_separate_members_without_filters() -> None:
+    """Section 3.4.3: an event travels only to the members of the channels that it matches."""
+    net = network([*BRANCHES, (0, 5)], forwarding_filter=False, grouping="k-means", advertisement=True)
+    net.subscribe(4, LOW)
+    net.subscribe(5, HIGH)
+    net.node(0).advertise(LOW)
+    net.run(6.0)
+    assert len(net.node(0).publisher.channels) == 2
+    assert "is channels value=2" in net.transcript("structure")
+    began_s = net.now_s
+    net.publish(0, 7000)
+    net.run(1.0)
+    assert net.contents(5) == [7000]
+    assert senders(net, "Data", since_s=began_s) == [0]
+
+
+def test_a_changed_subscription_counts_at_the_next_request() -> None:
+    net = network(line(3), advertisement=True)
+    net.subscribe(2, LOW)
+    net.node(0).advertise(LOW)
+    net.run(7.0)  # a member of a channel by now, which the publisher knows by heart
+    net.unsubscribe(2, LOW)
+    net.subscribe(2, HIGH)
+    net.run(5.0)
+    net.publish(0, 7000)
+    net.publish(0, 42)
+    net.run(1.0)
+    assert net.contents(2) == [7000]
+
+
+def test_a_false_positive_never_reaches_the_application() -> None:
+    net = network(line(2), range_buckets=1)  # all numbers look alike
+    net.subscribe(1, LOW)
+    net.publish(0, 7000)
+    net.run(2.0)
+    assert senders(net, "Data") == [0]
+    assert net.contents(1) == []
+    assert "false-positive" in net.transcript("dropped")
+
+
+def test_events_reach_two_members_once_each_over_a_mesh() -> None:
+    net = network([(0, 1), (0, 2), (1, 3), (2, 3), (1, 2), (3, 4)])
+    for member in (3, 4):
+        net.subscribe(member, Topics.of("fire/**"))
+    for number in range(5):
+        publish_later(net, number * 2.0, "fire/north")
+    net.run(15.0)
+    assert net.contents(3) == net.contents(4) == ["fire/north"] * 5
+
+
+def test_two_publishers_do_not_mix() -> None:
+    net = network(line(5))
+    net.subscribe(2, XPaths.parse("/PGMFORUM"))
+    net.subscribe(0, LOW)
+    net.publish(4, 42)
+    net.run(2.0)
+    assert net.contents(0) == [42]
+    assert forwarders(net, 4) == [1, 2, 3]
+    assert forwarders(net, 0) == []
+
+
+def test_a_publisher_that_returns_is_believed() -> None:
+    net = network(line(3))
+    net.subscribe(2, LOW)
+    net.publish(0, 42)
+    net.run(5.0)
+    net.restart(0)
+    net.publish(0, 43)
+    net.run(5.0)
+    assert net.contents(2) == [42, 43]
+
+
+# -- Brokers and clients -----------------------------------------------------------------------------------------
+
+
+def test_clients_publish_and_subscribe_through_brokers() -> None:
+    """Section 3.5: unicast between clients and brokers."""
+    net = with_brokers(line(6), {1, 4})
+    net.subscribe(5, LOW)
+    net.subscribe(3, LOW)
+    net.run(3.0)
+    assert [net.node(client).attachment.home for client in (0, 2, 3, 5)] == [1, 1, 4, 4]
+    net.publish(0, 42)
+    net.run(3.0)
+    assert net.contents(5) == net.contents(3) == [42]
+    assert "is home peer=1" in net.transcript("structure")
+    assert next(each.hops for each in net.deliveries if each.node == 5) == 5
+
+
+def test_clients_of_one_broker_need_no_mesh() -> None:
+    net = with_brokers(line(3), {1})
+    net.subscribe(2, LOW)
+    net.subscribe(0, LOW)
+    net.run(3.0)
+    net.publish(0, 42)
+    net.run(3.0)
+    assert net.contents(2) == [42]
+    assert net.contents(0) == []  # nobody is served its own events
+    assert senders(net, "Data") == []
+
+
+def test_a_client_whose_broker_dies_finds_another() -> None:
+    net = with_brokers([(0, 1), (0, 2), (1, 2), (2, 3)], {1, 2}, client_refresh_s=2.0)
+    net.subscribe(0, LOW)
+    net.run(3.0)
+    home = net.node(0).attachment.home
+    other = 3 - home
+    net.crash(home)
+    net.run(15.0)
+    assert net.node(0).attachment.home == other
+    net.publish(3, 42)
+    net.run(5.0)
+    assert net.contents(0) == [42]
+
+
+def test_a_broker_forgets_a_silent_client() -> None:
+    net = with_brokers(line(2), {1}, client_refresh_s=2.0)
+    net.subscribe(0, LOW)
+    net.run(3.0)
+    assert net.node(1).clients.addresses == [0]
+    net.crash(0)
+    net.run(10.0)
+    assert net.node(1).clients.addresses == []
+
+
+def test_a_client_keeps_its_events_until_it_has_a_broker() -> None:
+    net = with_brokers([(0, 1)], {2, 1})
+    net.unlink(0, 1)
+    net.subscribe(1, LOW)
+    net.publish(0, 42)
+    net.run(4.0)
+    assert net.contents(1) == []
+    net.link(0, 1)
+    net.run(10.0)
+    assert net.contents(1) == [42]
+
+
+def test_a_client_that_unsubscribes_is_not_served_any_more() -> None:
+    net = with_brokers(line(3), {1})
+    net.subscribe(2, LOW)
+    net.subscribe(2, HIGH)
+    net.run(3.0)
+    net.unsubscribe(2, LOW)
+    net.run(1.0)
+    net.publish(0, 42)
+    net.publish(0, 7000)
+    net.run(3.0)
+    assert net.contents(2) == [7000]
+
+
+# -- Parameters --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"forwarding_timeout_s": 4.0}, "above refresh_interval_s"),
+        ({"bloom_bits": 100}, "multiple of 8"),
+        ({"bloom_hashes": 0}, "between 1 and 16"),
+        ({"grouping": "random"}, "random"),
+        ({"unicast": "ospf"}, "ospf"),
+        ({"refresh_max_s": 0.5}, "at least refresh_min_s"),
+        ({"confirm_timeout_s": 0.01}, "above table_pause_s"),
+        ({"broker_share": 1.5}, "between 0 and 1"),
+    ],
+)
+def test_nonsense_is_refused(settings: dict[str, object], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match="odmrp") as refusal:
+        protocol_parameters("odmrp", settings)
+    assert reason in str(refusal.value)
+
+
+def test_site_is_needed_for_prediction_only() -> None:
+    net: TinyNet[Odmrp] = TinyNet(
+        line(3),
+        lambda host: Odmrp(host, OdmrpParameters(mobility_prediction=True, advertisement=True)),
+        positions_m={0: (0.0, 0.0), 1: (100.0, 0.0), 2: (200.0, 0.0)},
+        site=Site(1000.0, 1000.0, 150.0),
+    )
+    net.subscribe(2, LOW)
+    net.node(0).advertise(LOW)
+    net.run(60.0)
+    asked = [each.time_s for each in net.records if each.node == 0 and "JoinRequest" in each.text]
+    assert len(asked) < 5  # nobody moves: the longest interval will do, after a first one to find out
+    net.publish(0, 42)
+    net.run(2.0)
+    assert net.contents(2) == [42]
