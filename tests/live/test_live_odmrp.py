@@ -13,7 +13,14 @@ from roamcast.trace.summary import summarise
 NODES = 8
 BROKERS = {1, 3, 5, 7}
 PARAMETERS = {"route_wait_s": 0.3, "jitter_s": 0.002, "table_pause_s": 0.01, "confirm_timeout_s": 0.06}
-GOLF: dict[str, int | str] = {"@id": "001", "player": "woods", "hole": 15, "holescore": 4, "totalscore": 52, "currentrank": 2}
+GOLF: dict[str, int | str] = {
+    "@id": "001",
+    "player": "woods",
+    "hole": 15,
+    "holescore": 4,
+    "totalscore": 52,
+    "currentrank": 2,
+}
 
 
 def free_endpoints(count: int) -> list[Endpoint]:
