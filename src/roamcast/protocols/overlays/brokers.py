@@ -27,6 +27,7 @@ SILENT_PERIODS = 8  # news may need a period for each link of its way
 UPDATE = "brokers.update"
 BOOTSTRAP = "brokers.bootstrap"
 PROBE = "brokers.probe"
+NEWCOMERS = "brokers.newcomers"  # somebody started: others should not have to wait for the next period to know
 
 
 class BrokerManager:
@@ -49,7 +50,8 @@ class BrokerManager:
         self._resources = resources
         self._parameters = parameters
         self._started_s = host.now()
-        self._sequence = int(host.now() * 1000)  # ahead of all rows of a former life
+        self._life = int(host.now() * 1000)
+        self._sequence = self._life  # ahead of all rows of a former life
         self._shown: tuple[int, ...] = ()
         self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
         self._told: dict[int, None] = {}  # neighbours at the last propagation
@@ -58,6 +60,7 @@ class BrokerManager:
         concentrator.on_tick(UPDATE, self._on_update)
         concentrator.on_tick(BOOTSTRAP, self._on_bootstrap)
         concentrator.on_tick(PROBE, self._probe)
+        concentrator.on_tick(NEWCOMERS, lambda _: self.propagate())
         concentrator.detour = self.path
 
     def start(self) -> None:
@@ -134,7 +137,7 @@ class BrokerManager:
     def _renew_own_row(self) -> None:
         self._sequence += 1
         row = LinkState(
-            self._host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load
+            self._host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load, self._life
         )
         self.topology.merge(row, self._host.now())
         self._show_links()
@@ -142,10 +145,17 @@ class BrokerManager:
     def _on_topology(self, source: int, message: Topology, hops: int) -> None:
         now_s = self._host.now()
         changed = 0
+        has_newcomers = False
         for row in message.rows:
-            if row.broker != self._host.address and self.topology.merge(row, now_s):
+            if row.broker == self._host.address:
+                continue
+            known = self.topology.rows.get(row.broker)
+            if self.topology.merge(row, now_s):
                 self.loads[row.broker] = row.load
+                has_newcomers = has_newcomers or known is None or known.life != row.life
                 changed += 1
+        if has_newcomers and self.is_settled:
+            self._host.set_timer(self._parameters.bootstrap_period_s * self._host.random.random(), (NEWCOMERS, 0))
         self._concentrator.suspects.pop(source, None)
         if message.is_novice and source not in self._taught:
             self._teach(source)

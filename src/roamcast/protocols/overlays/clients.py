@@ -13,6 +13,8 @@ it has got, and every home broker starts over from there; so what was acknowledg
 from collections import deque
 from typing import Any
 
+from msgspec.structs import replace
+
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -159,6 +161,7 @@ class ClientManager:
         self.sources: dict[int, Interest | None] = {}  # producers' home brokers -> what they offer
         self.moved: dict[int, tuple[int, int, int]] = {}  # client -> epoch and generation of its new site, the site
         self.served: dict[int, tuple[int, int, int]] = {}  # client of this home -> the same, of a site elsewhere
+        self.leaving: dict[int, tuple[Registration, float]] = {}  # handed over and not yet confirmed; since when, s
         self.on_progress: list[Any] = []  # called with a row after each event that it processed
         self._host = host
         self._concentrator = concentrator
@@ -213,6 +216,7 @@ class ClientManager:
         self.drop(message.client)
         self.moved.pop(message.client, None)
         self.served.pop(message.client, None)
+        self.leaving.pop(message.client, None)
         row = ClientRow(message.client, message.epoch, 0, self._host.now())
         row.home = self._host.address
         row.start_from(message.cursors)
@@ -227,7 +231,7 @@ class ClientManager:
             row.set_modulator(message.modulator)
         row.produces, row.advertised = message.produces, message.advertised
         if row.produces:
-            self._producers.host_producer(row.client, message.advertised, came_by_itself=True)
+            self._producers.host_producer(row.client, message.advertised)
         if not row.is_passive:
             self.register(row)
 
@@ -273,8 +277,11 @@ class ClientManager:
         return None
 
     def _on_served(self, source: int, message: Served, hops: int) -> None:
-        self.served[message.client] = (message.epoch, message.generation, source)
         self._concentrator.send(source, WelcomeAck(message.epoch, message.generation))
+        if self._site_elsewhere(message.client, message.epoch) is not None:
+            self.served[message.client] = (message.epoch, message.generation, source)
+        else:  # this broker crashed since then, and knows nothing of what the client told its home
+            self._concentrator.send(message.client, ReportAck(message.epoch, False))
 
     def _sweep(self, _: int) -> None:
         """Drops clients that have not been heard of for long, and reads how modulators behave."""
@@ -283,6 +290,8 @@ class ClientManager:
             while len(remembered) > MOVED_MAX:
                 del remembered[next(iter(remembered))]
         silent_s = self._host.now() - self._parameters.store_lifetime_s
+        for client in [client for client, (_, since_s) in self.leaving.items() if since_s < silent_s]:
+            del self.leaving[client]
         for client, row in list(self.table.items()):
             if row.heard_s < silent_s:
                 self.drop(client)
@@ -302,6 +311,12 @@ class ClientManager:
             if source not in known_to and (not row.wants or row.wants.may_match(offer)):
                 message = Register(self._registration(row))
                 self._concentrator.ask(("register", row.client, source), source, message)
+
+    def note_leaving(self, row: ClientRow, generation: int, site: int) -> None:
+        """Until the destination confirms that it has the client, this broker answers for what it wants."""
+        if row.wants:
+            registration = self._registration(row)
+            self.leaving[row.client] = (replace(registration, generation=generation, site=site), self._host.now())
 
     def _deregister(self, row: ClientRow) -> None:
         """The client wants nothing any more, unless it has said otherwise elsewhere, in a later epoch."""
@@ -329,6 +344,13 @@ class ClientManager:
         ):
             self._concentrator.answered(("register", message.client, source))
 
+    def _learn_source(self, source: int) -> None:
+        self.sources[source] = None
+        for row in self.table.values():
+            if not row.is_passive and row.wants:
+                message = Register(self._registration(row))
+                self._concentrator.ask(("register", row.client, source), source, message)
+
     def _on_announce(self, source: int, message: Announce, hops: int) -> None:
         rows: list[Registration] = []
         if message.active:
@@ -336,6 +358,7 @@ class ClientManager:
             for row in self.table.values():
                 if not row.is_passive and row.wants and row.wants.may_match(message.advertised):
                     rows.append(self._registration(row))
+            rows.extend(registration for registration, _ in self.leaving.values())
         else:
             self.sources.pop(source, None)
         self._concentrator.send(source, Registrations(message.number, tuple(rows)))
@@ -344,6 +367,8 @@ class ClientManager:
 
     def _on_forward(self, source: int, message: Forward, hops: int) -> None:
         event = message.event
+        if message.source not in self.sources:  # its announcement was made to a former life of this broker
+            self._learn_source(message.source)
         for client, previous in message.targets:
             row = self.table.get(client)
             if row is None:

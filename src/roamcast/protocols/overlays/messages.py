@@ -155,6 +155,7 @@ class LinkState(Message, frozen=True, tag=27):
     sequence: Count
     neighbours: tuple[tuple[Address, Hops], ...]  # with the length of the link in hops
     load: Load
+    life: Count  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
 
 
 class Topology(Message, frozen=True, tag=28):
@@ -297,6 +298,7 @@ class HandoffState(Message, frozen=True, tag=41):
     origins: tuple[tuple[Address, Address], ...]  # publisher, and the home broker its events come from
     sources: tuple[Address, ...]  # producers' home brokers that have switched
     consumers: tuple[Registration, ...]  # of what the client publishes, if it does and its home changes
+    held_s: float  # for so long its events must be held for consumers that may have no home at the moment
 
 
 class HandoffDone(Message, frozen=True, tag=42):

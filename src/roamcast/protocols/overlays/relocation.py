@@ -211,11 +211,13 @@ class Relocation:
             tuple(row.origins.items()),
             tuple(handoff.switched),
             self._producers.consumers_of(client) if handoff.home != self._host.address else (),
+            self._producers.held_s(client),
         )
         self._abandon(client)
         self._host.cancel_timer((DEADLINE, client))
         self._clients.drop(client)
         self._clients.moved[client] = (row.epoch, handoff.generation, handoff.destination)
+        self._clients.note_leaving(row, handoff.generation, handoff.destination)
         if handoff.home == self._host.address:
             self._clients.served[client] = (row.epoch, handoff.generation, handoff.destination)
         else:
@@ -231,6 +233,7 @@ class Relocation:
         moved = self._clients.moved.get(message.client)
         if moved is not None and moved[:2] == (message.epoch, message.generation):
             self._concentrator.answered(("state", message.client))
+            self._clients.leaving.pop(message.client, None)
 
     # -- At the destination broker -----------------------------------------------------------------------------------
 
@@ -286,10 +289,11 @@ class Relocation:
         for delivery in message.deliveries:
             clients.resume_delivery(row, _from_here(delivery, self._host.address))
         clients.moved.pop(row.client, None)
+        clients.leaving.pop(row.client, None)
         clients.served.pop(row.client, None)
         if row.home == self._host.address:
             if row.produces:
-                self._producers.host_producer(row.client, row.advertised, came_by_itself=False)
+                self._producers.host_producer(row.client, row.advertised, message.held_s)
                 self._producers.adopt(message.consumers)
             welcome = Welcome(row.epoch, row.generation)
             self._concentrator.ask(("welcome", row.client), row.client, welcome)

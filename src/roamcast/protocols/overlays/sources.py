@@ -73,9 +73,12 @@ class SourceManager:
         self._parameters = parameters
         self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
         self._is_source = False
+        self._offered: Interest | None = None  # what was announced
         self._number = 0  # of the current announcement
-        self._informed: dict[int, tuple[int, float]] = {}  # broker -> announcement it knows; its last sign of life
+        self._informed: dict[int, tuple[int, int]] = {}  # broker -> its life and the announcement that it knows
+        self._asked_s: dict[int, float] = {}  # broker -> the sign of life on which it was told
         self._acknowledgements: dict[int, None] = {}
+        self._is_complete = False  # all known brokers have answered the current announcement
         self._ticking = False
         for kind, handler in (
             (Publish, self._on_publish),
@@ -92,22 +95,21 @@ class SourceManager:
 
     # -- For the client manager --------------------------------------------------------------------------------------
 
-    def host_producer(self, publisher: int, advertised: Interest | None, came_by_itself: bool) -> None:
+    def host_producer(self, publisher: int, advertised: Interest | None, held_s: float | None = None) -> None:
         """A client that publishes has this broker as its home.
 
         One that was not relocated here may have lost its home broker, and with it all knowledge of consumers that had
         the same home. So its events are held until these, too, have had the time to find a new home.
         """
         if publisher not in self.logs:
-            orphaned_s = self._parameters.home_timeout_s + 2 * self._parameters.discovery_period_s
-            held_until_s = self._host.now() + (orphaned_s if came_by_itself else 0.0)
-            self.logs[publisher] = ProducerLog(publisher, held_until_s)
+            if held_s is None:
+                held_s = self._parameters.home_timeout_s + 2 * self._parameters.discovery_period_s
+            self.logs[publisher] = ProducerLog(publisher, self._host.now() + held_s)
         elif self._hosted.get(publisher) == advertised:
             return
-        offered_before = self._offer() if self._is_source else None
         self._hosted[publisher] = advertised
         self._host.cancel_timer((IDLE, 0))
-        if not self._is_source or self._offer() != offered_before:
+        if not self._is_source or self._offer() != self._offered:
             self._announce(active=True)
 
     def drop_producer(self, publisher: int) -> None:
@@ -116,6 +118,11 @@ class SourceManager:
             self._hosted.pop(publisher, None)
             if not self._hosted:
                 self._host.set_timer(IDLE_S, (IDLE, 0))
+
+    def held_s(self, publisher: int) -> float:
+        """For how long the producer's events will still be held."""
+        log = self.logs.get(publisher)
+        return 0.0 if log is None else max(0.0, log.held_until_s - self._host.now())
 
     def consumers_of(self, publisher: int) -> tuple[Registration, ...]:
         """Who wants what a producer publishes, for its next home: some of them may have no home at the moment."""
@@ -148,7 +155,9 @@ class SourceManager:
     def _announce(self, active: bool) -> None:
         self._number += 1
         self._is_source = active
-        self._informed.clear()
+        self._offered = self._offer() if active else None
+        self._asked_s.clear()
+        self._is_complete = False
         self._inform()
 
     def _idle(self, _: int) -> None:
@@ -160,25 +169,28 @@ class SourceManager:
         if not self._number:
             return
         for broker in self._brokers.known:
-            heard_s = self._brokers.topology.heard_s[broker]
-            number, asked_s = self._informed.get(broker, (0, -1.0))
-            if number == self._number or heard_s == asked_s:
+            table = self._brokers.topology
+            if self._informed.get(broker) == (table.rows[broker].life, self._number):
                 continue
-            self._informed[broker] = (0, heard_s)
-            offer = self._offer() if self._is_source else None
-            announcement = Announce(self._number, offer, self._is_source)
+            if self._asked_s.get(broker) == table.heard_s[broker]:
+                continue
+            self._asked_s[broker] = table.heard_s[broker]
+            announcement = Announce(self._number, self._offered, self._is_source)
             self._concentrator.ask(("announce", broker), broker, announcement, tries_max=5)
 
-    @property
-    def _is_complete(self) -> bool:
-        """Every known broker has answered, or was given up."""
-        asking = self._concentrator.is_asking
-        return self._brokers.is_settled and not any(asking(("announce", broker)) for broker in self._informed)
+    def _check_complete(self) -> None:
+        """Nothing is released while a broker that is known has not said whom it serves: it may be cut off for now."""
+        rows = self._brokers.topology.rows
+        self._is_complete = self._brokers.is_settled and all(
+            self._informed.get(broker) == (row.life, self._number) for broker, row in rows.items()
+        )
 
     def _on_registrations(self, source: int, message: Registrations, hops: int) -> None:
         if message.number == self._number:
             self._concentrator.answered(("announce", source))
-            self._informed[source] = (self._number, 0.0)
+            broker = self._brokers.topology.rows.get(source)
+            if broker is not None:
+                self._informed[source] = (broker.life, self._number)
         if self._is_source:
             for row in message.rows:
                 self._enrol(row)
@@ -302,6 +314,7 @@ class SourceManager:
     def _tick(self, _: int) -> None:
         """Repeats what was not received, and forgets what is settled or too old."""
         self._ticking = False
+        self._check_complete()
         now_s = self._host.now()
         for log in self.logs.values():
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
