@@ -329,7 +329,7 @@ def _figure_3d() -> Figure:
         paper="georendezvous",
         section="section 4, figure 3(d)",
         setting="600 uniform static nodes with 45 neighbours each, no collisions, one publisher. The length of a tree "
-        "is the number of frames that carry one event, after pruning. With eight points subscribers try the nearest two. "
+        "is the number of frames that carry one event, after pruning. With eight points subscribers try two of them. "
         "Subscribers follow 9 of 10 topics, so an event has 90 % of them as receivers.",
         quick=_trees(QUICK_SEEDS, [1, 2, 4, 8, 16, 32]),
         paper_scale=_trees(PAPER_SEEDS, [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32]),

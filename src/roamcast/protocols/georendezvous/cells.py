@@ -45,8 +45,8 @@ class CellGrid:
 
     def __init__(self, site: Site, side_m: float | None = None, margin_cells: float = 0.0) -> None:
         self.site = site
-        self.side_m = site.width_m / ceil(site.width_m / (site.range_m * HEARING_SHARE)) if side_m is None else side_m
-        self.columns = max(1, ceil(site.width_m / self.side_m))
+        self.columns = ceil(site.width_m / (site.range_m * HEARING_SHARE if side_m is None else side_m))
+        self.side_m = site.width_m / self.columns if side_m is None else side_m
         self.rows = max(1, ceil(site.height_m / self.side_m))
         # Keys keep off the border, but in a small area at least the middle half of it is theirs.
         self._west_m = min(margin_cells * self.side_m, site.width_m / 4)

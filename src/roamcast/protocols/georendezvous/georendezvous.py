@@ -134,6 +134,9 @@ class GeoRendezvous(Protocol, TableOwner):
     def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
         self.rendezvous.on_stored(shelf, entry, before)
 
+    def on_claimed(self, shelf: Shelf) -> None:
+        self.rendezvous.on_claimed(shelf)
+
     def on_expired(self, shelf: Shelf, kept: Kept) -> None:
         self.rendezvous.on_expired(shelf, kept)
 

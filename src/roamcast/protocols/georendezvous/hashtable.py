@@ -18,7 +18,8 @@ Nodes die and move; the key must outlive them:
 5. *Populating*: when somebody is heard in a cell that is closer to a key's point than the present home, the custodian
    hands the key over. A closer cell out of earshot is found by a handover each `verification_period_s`: it tours the
    empty cell again, and comes back if nothing has changed. A new home out of earshot tells the former one (`Moved`).
-6. *Repeating*: broadcasts get lost, so the custodian repeats what was not broadcast for `custody_period_s`.
+6. *Repeating*: broadcasts get lost, so the custodian repeats what was not broadcast for `custody_period_s`. If it does
+   not, it has missed the key itself, and another member does.
 
 A node forgets keys of cells that it no longer touches. So a key survives as long as somebody is in its cell or next to
 it, up to the time that it takes to notice.
@@ -55,6 +56,7 @@ FRAME_BYTES = 1200  # of entries in one frame: one larger would not fit a datagr
 ENTRY_OVERHEAD_BYTES = 32
 RESCUE_AFTER_S = 0.2  # the last one to leave may have handed its keys over already
 RESCUE_WITHIN_S = 2.0
+MEMBERS_PATIENCE = 2.5  # custody periods; a custodian that knows the key has repeated it by then
 HANDOVER_GAP_S = 5.0  # a neighbour that looks closer but cannot be reached does not make us try all the time
 
 CUSTODY: Timer = ("table.custody", 0)
@@ -68,7 +70,11 @@ class TableOwner(ABC):
 
     @abstractmethod
     def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
-        """As the one who took a packet at home: `entry` is kept from now on, where `before` was kept until now."""
+        """As the one who took a packet at the same home as before: `entry` is kept now, and `before` was until now."""
+
+    @abstractmethod
+    def on_claimed(self, shelf: Shelf) -> None:
+        """As the one who took a packet at home: this cell is the home of the key from now on, with all it holds."""
 
     @abstractmethod
     def on_expired(self, shelf: Shelf, kept: Kept) -> None:
@@ -232,6 +238,9 @@ class CellHashTable(RouterOwner):
             self.host.structure("home", detail=f"{key} {shelf.home[0]} {shelf.home[1]}")
         if news or claimed:
             self._tell(shelf, shelf.entries(now_s) if claimed else news)
+        if claimed:
+            self._owner.on_claimed(shelf)
+            return
         for entry in news:
             self._owner.on_stored(shelf, entry, before.get((entry.owner, entry.slot)))
 
@@ -272,12 +281,12 @@ class CellHashTable(RouterOwner):
         for shelf, kept in self.store.expire(now_s):
             if in_charge and shelf.home == self.router.cell:
                 self._owner.on_expired(shelf, kept)
-        if in_charge:
-            for shelf in self._ours():
-                if self.router.target(shelf.key) != self.router.here:
-                    self._hand_over(shelf, not_within_s=self._verification_period_s)
-                if shelf.repeated_s < now_s - self._period_s:
-                    self._tell(shelf, shelf.entries(now_s))
+        patience_s = self._period_s * (1.0 if in_charge else MEMBERS_PATIENCE)
+        for shelf in self._ours():
+            if in_charge and self.router.target(shelf.key) != self.router.here:
+                self._hand_over(shelf, not_within_s=self._verification_period_s)
+            if shelf.repeated_s < now_s - patience_s:
+                self._tell(shelf, shelf.entries(now_s))
         self.host.set_timer(self._period_s * (0.75 + 0.5 * self.host.random.random()), CUSTODY)
 
     def _ours(self) -> Iterator[Shelf]:

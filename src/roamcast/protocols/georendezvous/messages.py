@@ -27,7 +27,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     owner: Address
     slot: Annotated[int, Meta(ge=0, lt=256)]
-    version: Annotated[int, Meta(ge=0, lt=2**63)]
+    version: Annotated[int, Meta(ge=0, lt=2**62)]
     lifetime_s: Seconds  # still to live when this was sent; infinite: until replaced
     value: bytes | None  # None: taken back, remembered so that no older copy returns
 

@@ -7,7 +7,7 @@ the cell. Whoever of them happens to take a packet does what is due, so no membe
   first-subscriber rule of section 2.2).
 - A prune, an unsubscription or an expiry after which nobody here wants a publisher any more is forwarded to it, as
   `Repel` (section 2.3); so is an event that nobody here wants.
-- An advertisement that comes with a wrong belief is corrected.
+- An advertisement that comes with a wrong belief is corrected; so are all when the cell becomes the home of the point.
 - A notification is sent on to each subscriber that has not pruned its publisher.
 """
 
@@ -35,9 +35,13 @@ class Rendezvous:
 
     def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
         if entry.slot == ADVERTISEMENT:
-            self._correct(shelf, entry)
+            self._correct(shelf, entry.owner, entry.value)
         elif entry.slot == SUBSCRIPTION:
             self._pass_on_change(shelf, entry.owner, None if before is None else before.value, entry.value)
+
+    def on_claimed(self, shelf: Shelf) -> None:
+        for kept in shelf.present(ADVERTISEMENT):
+            self._correct(shelf, kept.owner, kept.value)
 
     def on_expired(self, shelf: Shelf, kept: Kept) -> None:
         if kept.slot == SUBSCRIPTION:
@@ -59,15 +63,15 @@ class Rendezvous:
         if not wanted:
             self._table.router.send_to_node(publisher, message.publisher_at, Repel(message.key))
 
-    def _correct(self, shelf: Shelf, entry: Entry) -> None:
-        client = publishing(entry.value)
+    def _correct(self, shelf: Shelf, publisher: int, advertisement: bytes | None) -> None:
+        client = publishing(advertisement)
         if client is None:
             return
-        wanted = self._is_wanted(shelf, entry.owner)
+        wanted = self._is_wanted(shelf, publisher)
         if wanted and not client.wanted:
-            self._table.router.send_to_node(entry.owner, client.at, Attract(shelf.key))
+            self._table.router.send_to_node(publisher, client.at, Attract(shelf.key))
         elif client.wanted and not wanted:
-            self._table.router.send_to_node(entry.owner, client.at, Repel(shelf.key))
+            self._table.router.send_to_node(publisher, client.at, Repel(shelf.key))
 
     def _pass_on_change(self, shelf: Shelf, subscriber: int, before: bytes | None, after: bytes | None) -> None:
         for kept in shelf.present(ADVERTISEMENT):
