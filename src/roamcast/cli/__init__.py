@@ -31,6 +31,7 @@ COMMANDS = {
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "node": "Run a live node over UDP.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
+    "book": "Make the pages of results from stored summaries.",
     "bench": "Measure speed and fidelity.",
 }
 

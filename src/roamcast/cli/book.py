@@ -1,0 +1,23 @@
+"""`roamcast book`: makes the pages of results from stored summaries."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roamcast.cli.output import print_json
+from roamcast.papers.book import write_book
+
+
+def book(
+    directory: Annotated[Path, typer.Argument(help="Where data/ with the summaries is and the pages go.")] = Path(
+        "docs/results"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
+) -> None:
+    """Make the book of results from stored summaries."""
+    written = [str(path) for path in write_book(directory)]
+    if as_json:
+        print_json({"written": written})
+    else:
+        typer.echo(f"{len(written)} files written, the index is {directory / 'README.md'}")

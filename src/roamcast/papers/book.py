@@ -1,0 +1,115 @@
+"""The book of results: one page per paper, made from stored summaries alone.
+
+    docs/results/data/<figure>.json      what `roamcast reproduce … --store docs/results/data` kept
+    docs/results/<paper>.md              every figure beside the paper's claims, with verdicts
+    docs/results/figures/<figure>.svg
+    docs/results/README.md               the index
+
+Nothing is simulated here, so the book can be made again anywhere, and a page never says more than its summaries do.
+"""
+
+import json
+from pathlib import Path
+
+import jinja2
+import msgspec
+import vl_convert
+
+from roamcast.errors import ConfigurationError
+from roamcast.papers.catalogue import FIGURES
+from roamcast.papers.estimate import Verdict
+from roamcast.papers.page import chart, interval
+from roamcast.papers.summary import Summary, read_summary
+
+DATA = "data"
+FIGURE_IMAGES = "figures"
+
+
+class Paper(msgspec.Struct, frozen=True):
+    """What a page says about its paper before the figures come."""
+
+    name: str
+    title: str
+    reference: str
+    text: str
+
+
+PAPERS = (
+    Paper(
+        "somer",
+        "SOMER",
+        "G. Pei, *On a Self-Organizing MANET Event Routing Architecture with Causal Dependency Awareness*, "
+        "master's thesis, Virginia Tech, and its journal version.",
+        "Several publish/subscribe trees whose roots form an overlay, against three protocols with a single tree. "
+        "PS-MAODV, SP-COMBO and DSAPST are reconstructions: their papers leave much open, and each module says what is "
+        "the paper's and what is ours.",
+    ),
+    Paper(
+        "odmrp",
+        "Pub/Sub ODMRP",
+        "E. Yoneki and J. Bacon, *Dynamic Group Communication in Mobile Peer-to-Peer Environments*, SAC 2005.",
+        "Content-based subscriptions summarised in Bloom filters, and an on-demand mesh that carries them.",
+    ),
+    Paper(
+        "georendezvous",
+        "GeoRendezvous",
+        "N. Carvalho, F. Araújo and L. Rodrigues, *Reducing Latency in Rendezvous-Based Publish-Subscribe Systems for "
+        "Wireless Ad Hoc Networks*.",
+        "Several rendezvous points per topic on a geographic hash table, of which a subscriber takes the nearest.",
+    ),
+    Paper(
+        "overlays",
+        "Opportunistic Overlays",
+        "Y. Chen and K. Schwan, *Opportunistic Overlays: Efficient Content Delivery in Mobile Ad Hoc Networks*.",
+        "A broker network that follows the physical one, with functions that follow their client.",
+    ),
+)
+
+
+def write_book(directory: Path) -> list[Path]:
+    """Makes every page anew; answers with the files written."""
+    data = directory / DATA
+    stored = {summary.figure: summary for summary in map(read_summary, sorted(data.glob("*-*.json")))}
+    if not stored:
+        raise ConfigurationError(f"book: {str(data)!r} holds no summaries; make some with roamcast reproduce --store")
+    written = [_draw(summary, directory) for summary in stored.values()]
+    pages: list[tuple[Paper, list[Summary]]] = []
+    for paper in PAPERS:
+        figures = [name for name, figure in FIGURES.items() if figure.paper == paper.name]
+        summaries = [stored[name] for name in figures if name in stored]
+        if summaries:
+            missing = [name for name in figures if name not in stored]
+            text = _templates().get_template("paper.md").render(paper=paper, summaries=summaries, missing=missing)
+            written.append(_write(directory / f"{paper.name}.md", text))
+            pages.append((paper, summaries))
+    arena = (directory / "arena.md").exists()
+    text = _templates().get_template("index.md").render(pages=pages, arena=arena)
+    written.append(_write(directory / "README.md", text))
+    return written
+
+
+def _draw(summary: Summary, directory: Path) -> Path:
+    spec = chart(summary) | {"background": "white"}
+    return _write(directory / FIGURE_IMAGES / f"{summary.figure}.svg", vl_convert.vegalite_to_svg(json.dumps(spec)))
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.rstrip() + "\n", encoding="utf-8")
+    return path
+
+
+def _counted(summaries: list[Summary], verdict: Verdict) -> int:
+    return sum(summary.count(verdict) for summary in summaries)
+
+
+def _anchor(figure: str) -> str:
+    """As Markdown readers name the heading's anchor."""
+    return figure.lower().replace(".", "")
+
+
+def _templates() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters |= {"interval": interval, "anchor": _anchor, "counted": _counted}
+    return environment
