@@ -11,14 +11,13 @@ no candidate any more.
 *Between roots* a message descends along these routes, crosses to the other tree at the border, and climbs to whatever
 root is there.
 
-*Advertisements.* Each period a root sends its own entry (what its tree wants, its causal nodes) to all neighbouring
-roots, together with those entries of others that they have not been told yet. Thus entries flood among all roots. What
-is new (a tree unknown so far, a changed interest) does not wait for the next period: it goes on after `WORD_HOLD_S`,
-and a root whose interest grows beyond what it said last speaks up before its time, though not twice within
-`GROWTH_SPACING_S`. An interest that shrinks waits for the period: until then somebody merely sends events in vain. A
-neighbouring root that appears is told everything. When one disappears (its tree was absorbed, or moved away), the ways
-through it are lost; the others are asked for theirs. An advertisement says which entry of the receiver the sender knows
-best, so that a lost one is noticed and said again.
+*Advertisements.* Each period a root sends its own entry (what its tree wants, its neighbouring roots, its causal nodes)
+to all neighbouring roots, together with those entries of others that they have not been told yet. Thus entries flood
+among all roots. News do not wait for the next period: a tree unknown so far, one that wants more than before or has
+other neighbours go on after `WORD_HOLD_S`. A root whose interest grows beyond what it said last, or whose neighbours
+change, speaks up before its time, though not twice within `NEWS_SPACING_S`. An interest that shrinks waits for the
+period: until then somebody merely sends events in vain. A neighbouring root that appears is told everything. An
+advertisement says which entry of the receiver the sender knows, so that a lost one is noticed and said again.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
@@ -27,7 +26,7 @@ from collections.abc import Iterable
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
-from roamcast.protocols.somer.messages import Advertisement, Entry, RoleReport, RouteReport
+from roamcast.protocols.somer.messages import Advertisement, Distances, Entry, RoleReport, RouteReport
 from roamcast.protocols.somer.overlay import Overlay
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.roles import Roles
@@ -37,8 +36,8 @@ from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
 WORD_HOLD_S = 0.2  # news from other roots wait so long for further news
-GROWTH_SPACING_S = 2.0  # between two advertisements of one root that come before their time
-ASK_SPACING_S = 2.0  # between two times that a root asks for everything, or tells it again to the same neighbour
+NEWS_SPACING_S = 4.0  # between two entries of one root that come before their time
+RETELL_SPACING_S = 2.0  # between two times that a root tells the same neighbour everything again
 ENTRIES_CHARACTERS_MAX = 900  # of the text form of interests in one advertisement; it must fit into a frame
 
 HOPS_MAX = 64
@@ -57,18 +56,16 @@ class AdvertisingTree(TreeProtocol):
         self.somer = parameters
         self.routes = Routes()
         self.roles = Roles()
-        self.overlay = Overlay(parameters.advertisement_period_s)
+        self.overlay = Overlay(host.address, parameters.advertisement_period_s)
         self._routes_pending = False
-        self._routes_reported: tuple[tuple[int, int], ...] = ()
-        self._near: dict[int, None] = {}  # neighbouring roots
+        self._routes_reported: Distances = ()
+        self._near: dict[int, int] = {}  # neighbouring root -> hops
         self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
         self._news: dict[int, None] = {}  # roots whose entries changed and were not passed on yet
-        self._lost_ways = False  # some of them led through a root that is near no more
-        self._asked_s = -ASK_SPACING_S  # when the others were asked for theirs
         self._retold_s: dict[int, float] = {}  # neighbouring root -> when it was last told everything again
         self._sequence = 0  # of own advertisements
         self._advertised: Interest | None = None
-        self._advertised_s = -GROWTH_SPACING_S
+        self._advertised_s = -NEWS_SPACING_S
 
     def on_message(self, sender: int, message: Message) -> None:
         match message:
@@ -167,7 +164,7 @@ class AdvertisingTree(TreeProtocol):
         self._routes_pending = False
         summary = self.routes.summary()
         if self.role == "root":
-            self._greet(root for root, _ in summary)
+            self._greet(summary)
         elif self.role == "member" and summary != self._routes_reported:
             self._routes_reported = summary
             self.host.send(self.parent, RouteReport(summary))
@@ -186,7 +183,7 @@ class AdvertisingTree(TreeProtocol):
     # -- advertisements ------------------------------------------------------------------------------------------
 
     def _become_root(self, sequence: int) -> None:
-        self.overlay = Overlay(self.somer.advertisement_period_s)
+        self.overlay = Overlay(self.host.address, self.somer.advertisement_period_s)
         self._near.clear()
         self._told.clear()
         self._news.clear()
@@ -194,23 +191,15 @@ class AdvertisingTree(TreeProtocol):
         self._advertised = None
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
-    def _greet(self, neighbouring: Iterable[int]) -> None:
-        """Tells everything to roots that have become neighbours, and forgets those that are none any more."""
-        before, self._near = self._near, dict.fromkeys(neighbouring)
-        self._sequence = max(self._sequence, 1)
-        now = self.host.now()
-        for root in before:
-            if root not in self._near and self.overlay.lose_way(root):
-                self._lost_ways = True
-        asks = self._lost_ways and now >= self._asked_s + ASK_SPACING_S
-        if asks:
-            self._asked_s = now
-            self._lost_ways = False
-        elif self._lost_ways:
-            self.host.set_timer(ASK_SPACING_S, ROUTES)
+    def _greet(self, near: Distances) -> None:
+        """The neighbouring roots are these now: newcomers are told everything, and all of the change."""
+        before, self._near = self._near, dict(near)
+        self.overlay.set_near(near)
+        if before.keys() != self._near.keys():
+            self._advertise_soon()
         for root in self._near:
-            if asks or root not in before:
-                self._tell(root, [self.host.address, *self.overlay.trees], asks)
+            if root not in before:
+                self._tell(root, [self.host.address, *self.overlay.entries])
 
     def _advertise(self) -> None:
         """The period is over, or the interest has grown: the own entry, and what others have not been told."""
@@ -222,7 +211,7 @@ class AdvertisingTree(TreeProtocol):
         self.overlay.expire(self.host.now())
         self._news.clear()
         for root in self._near:
-            self._tell(root, [self.host.address, *self.overlay.trees])
+            self._tell(root, [self.host.address, *self.overlay.entries])
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
     def _report(self) -> None:
@@ -231,33 +220,37 @@ class AdvertisingTree(TreeProtocol):
         if self.role != "root" or interest is None:
             return
         if self._advertised is None or not self._advertised.covers(interest):
-            wait_s = max(WORD_HOLD_S, self._advertised_s + GROWTH_SPACING_S - self.host.now())
-            self.host.set_timer(wait_s, ADVERTISE)
+            self._advertise_soon()
+
+    def _advertise_soon(self) -> None:
+        wait_s = self._advertised_s + NEWS_SPACING_S - self.host.now()
+        self.host.set_timer(max(WORD_HOLD_S, wait_s), ADVERTISE)
 
     def _pass_word(self) -> None:
         news, self._news = list(self._news), {}
         if self.role == "root":
             for root in self._near:
-                self._tell(root, [about for about in news if about in self.overlay.trees])
+                self._tell(root, [about for about in news if about in self.overlay.entries])
 
-    def _tell(self, neighbour: int, roots: Iterable[int], asks: bool = False) -> None:
-        """Sends a neighbouring root the entries of `roots` that are news to it, and maybe a question."""
+    def _tell(self, neighbour: int, roots: Iterable[int]) -> None:
+        """Sends a neighbouring root the entries of `roots` that are news to it."""
         known = self._told.setdefault(neighbour, {})
         entries: list[Entry] = []
         for root in roots:
-            entry = self._own_entry() if root == self.host.address else self.overlay.entry(root)
-            if known.get(root, -1) < entry.sequence and (root != neighbour or entry.interest is None):
+            entry = self._own_entry() if root == self.host.address else self.overlay.entries[root]
+            if root != neighbour and known.get(root, -1) < entry.sequence:
                 known[root] = entry.sequence
                 entries.append(entry)
         next_hop = self.routes.next_hop(neighbour)
         if next_hop is not None:
-            heard = -1 if asks else self.overlay.sequence(neighbour)
-            for part in _parts(entries) or [()] * asks:
-                climbs = next_hop not in self.children
+            heard = self.overlay.sequence(neighbour)
+            climbs = next_hop not in self.children
+            for part in _parts(entries):
                 self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, climbs, part, heard))
 
     def _own_entry(self) -> Entry:
-        return Entry(self.host.address, self._sequence, 0, self.effective_interest, self.roles.all())
+        near = tuple(self._near.items())
+        return Entry(self.host.address, self._sequence, near, self.effective_interest, self.roles.all())
 
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
@@ -279,19 +272,19 @@ class AdvertisingTree(TreeProtocol):
                 self._correct(entry)
                 continue
             known[entry.root] = max(known.get(entry.root, -1), entry.sequence)
-            if self.overlay.learn(entry, message.via, entry.distance + message.hops, now):
+            if self.overlay.learn(entry, now):
                 if not self._news:
                     self.host.set_timer(WORD_HOLD_S, WORD)
                 self._news[entry.root] = None
         lost = message.via in self._near and message.heard < known.get(self.host.address, -1)
-        if lost and now >= self._retold_s.get(message.via, 0.0) + ASK_SPACING_S:
+        if lost and now >= self._retold_s.get(message.via, 0.0) + RETELL_SPACING_S:
             self._retold_s[message.via] = now
             del self._told[message.via]
-            self._tell(message.via, [self.host.address, *self.overlay.trees])
+            self._tell(message.via, [self.host.address, *self.overlay.entries])
 
     def _correct(self, entry: Entry) -> None:
-        """Others hold newer word of this tree than it ever gave: from an earlier life, or because it was declared gone
-        too soon. Whatever it says next must be newer still."""
+        """Others hold newer word of this tree than it ever gave, from an earlier life as a root. Whatever it says next
+        must be newer still."""
         if entry.sequence > self._sequence:
             self._sequence = entry.sequence
             self.host.set_timer(WORD_HOLD_S, ADVERTISE)
@@ -302,7 +295,7 @@ def _parts(entries: list[Entry]) -> list[tuple[Entry, ...]]:
     parts: list[tuple[Entry, ...]] = []
     size = ENTRIES_CHARACTERS_MAX
     for entry in entries:
-        length = 20 + len(str(entry.interest or "")) + 12 * len(entry.roles)
+        length = 20 + len(str(entry.interest or "")) + 12 * len(entry.roles) + 4 * len(entry.near)
         size += length
         if size > ENTRIES_CHARACTERS_MAX:
             parts.append(())

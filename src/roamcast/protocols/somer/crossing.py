@@ -14,10 +14,10 @@ on the way gets one frame, not two), on the way up the branches of the other.
 A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
 own table is not complete yet (`former` in `dissemination.py`).
 
-If a copy fails on its way, the next best route is tried; if there is none, it returns to the root. Ways between roots
-change when trees merge: what came back is tried again a little later, up to `STRAND_TRIES` times, and dropped as
-`no-route` after that. A root that has lost the way to a target sends the event to all neighbouring roots, one of which
-knows. Otherwise nobody sends an event for the same target the same way twice.
+If a copy fails on its way, the next best route is tried; if there is none, it returns to the root. A root that cannot
+reach a target, or gets a copy back, keeps it and tries again a little later, up to `STRAND_TRIES` times: when trees
+merge, ways between roots are soon known again. Then it drops it as `no-route`. Otherwise nobody sends an event for the
+same target the same way twice.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ from roamcast.protocols.trees.messages import EventMessage, Publication
 
 Legs = tuple[Leg, ...]
 
-STRAND_RETRY_S = 0.3  # an event for trees that cannot be reached now is tried again after so long
+STRAND_RETRY_S = 0.5  # an event for trees that cannot be reached now is tried again after so long
 STRAND_TRIES = 4
 STRANDED = ("stranded", 0)
 
@@ -127,24 +127,15 @@ class CrossingTree(AdvertisingTree):
         stranded: list[int] = []
         for target in targets:
             if target != self.host.address:
-                vias = self._vias(target)
-                if not vias:
+                via = self.overlay.via(target)
+                if via == NOBODY:
                     stranded.append(target)
-                for via in vias:
-                    if self._relayed.add(_key(event, target, via)) or (tries and len(vias) == 1):
-                        by_root.setdefault(via, []).append(target)
+                elif self._relayed.add(_key(event, target, via)) or tries:
+                    by_root.setdefault(via, []).append(target)
         if stranded:
             self._strand(_Stranded(event, hops, tuple(stranded), tries + 1))
         legs = tuple(Leg(root, tuple(reached), tries) for root, reached in by_root.items())
         return self._ways(event, hops, legs)
-
-    def _vias(self, target: int) -> list[int]:
-        """The neighbouring root that leads to the target; all of them, if the way is lost."""
-        tree = self.overlay.trees.get(target)
-        for via in (NOBODY if tree is None else tree.via, target):
-            if self.routes.next_hop(via) is not None:
-                return [via]
-        return [root for root in self._near if self.routes.next_hop(root) is not None]
 
     def _ways(self, event: Event, hops: int, legs: Legs, besides: int = NOBODY) -> dict[int, Legs]:
         """Legs by the neighbour, other than `besides`, that is next on the way; where there is none, to the root."""

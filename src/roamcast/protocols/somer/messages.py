@@ -9,11 +9,14 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.trees.messages import EventMessage, TreeMessages
 
+Distances = tuple[tuple[int, int], ...]
+"""Roots with their distance in hops from root to root, ascending by address."""
+
 
 class RouteReport(Message, frozen=True, tag=32):
     """From child to parent: all other trees that can be reached through me. Replaces what was said before."""
 
-    routes: tuple[tuple[int, int], ...]  # (their root, hops from root to root), ascending
+    routes: Distances
 
 
 class RoleReport(Message, frozen=True, tag=33):
@@ -26,9 +29,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """What one root lets all others know of its tree."""
 
     root: int
-    sequence: int  # of this root's advertisements
-    distance: int  # hops that a message from it takes to the root that tells it
-    interest: Interest | None  # what the tree wants; None: nothing, or the tree is gone
+    sequence: int  # of this root's entries
+    near: Distances  # neighbouring roots
+    interest: Interest | None  # what the tree wants
     roles: tuple[tuple[int, Role], ...] = ()  # causal nodes in the tree
 
 
@@ -42,7 +45,7 @@ class Advertisement(Message, frozen=True, tag=34):
     hops: int  # frames in a row that brought it to whoever receives this one
     climbs: bool  # it is on its way up a tree, no longer down the one it came from
     entries: tuple[Entry, ...]
-    heard: int  # newest entry of the receiver that the sender knows; -1: none, or it wants to be told everything again
+    heard: int  # newest entry of the receiver that the sender knows, or -1; lower than expected: one got lost
 
 
 class Leg(msgspec.Struct, frozen=True, array_like=True):

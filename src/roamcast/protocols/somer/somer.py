@@ -64,13 +64,10 @@ class Somer(CrossingTree):
             super().on_message(sender, message)
 
     def on_timer(self, timer: Timer) -> None:
-        match timer[0]:
-            case "out":
-                self._draw_outside()
-            case "absorbed":
-                self._declare_gone(timer[1])
-            case _:
-                super().on_timer(timer)
+        if timer == OUT:
+            self._draw_outside()
+        else:
+            super().on_timer(timer)
 
     # -- roots ---------------------------------------------------------------------------------------------------
 
@@ -143,11 +140,4 @@ class Somer(CrossingTree):
         if not close or message.absorb >= self.host.address or now < self._merge_locked_until_s:
             return False
         self._merge_locked_until_s = now + self.parameters.refresh_period_s
-        self.host.set_timer(self.parameters.linger_s, ("absorbed", message.absorb))
         return True
-
-    def _declare_gone(self, root: int) -> None:
-        """Tells everybody that a tree was absorbed, unless some of it is still around."""
-        if self.role == "root" and self.routes.next_hop(root) is None and self.overlay.withdraw(root):
-            self._news[root] = None
-            self._pass_word()
