@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -134,8 +133,8 @@ class Execution:
     def _settle(self, job: Future[None], batch: "_Batch", retries: "deque[pa.Table]") -> list[Outcome]:
         error = job.exception()
         if error is not None:
-            if not (isinstance(error, PySparkException) and any(sign in str(error) for sign in _WORKER_DIED)):
-                raise CampaignStoppedError(f"Spark gave up: {_first_line(error)}") from error
+            if not any(sign in str(error) for sign in _WORKER_DIED):
+                raise CampaignStoppedError(f"Spark gave up: {_reason(error)}") from error
             if len(batch.runs) > 1:
                 half = len(batch.runs) // 2
                 retries.extend([batch.runs.slice(0, half), batch.runs.slice(half)])
@@ -192,5 +191,8 @@ def _table(rows: list[_Row]) -> pa.Table:
     return pa.table({"run_id": names, "run": texts})
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _reason(error: BaseException) -> str:
+    """The innermost cause in one line; Spark wraps it in a stack trace of its own."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return causes[-1].removeprefix("Caused by: ") if causes else lines[0]

@@ -1,0 +1,161 @@
+"""The same campaign on a real cluster: a standalone master and two workers from the installed PySpark, on loopback.
+
+The executors have no path to Roamcast: they import it from the archive that the driver ships. Half of the campaign runs
+with tasks that fail on their first attempt.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from roamcast.analysis.analyse import Precision
+from roamcast.campaign.conduct import Conductor
+from roamcast.campaign.java import java_home
+from roamcast.campaign.store import Store
+
+SOURCE = Path(__file__).parents[2] / "src"
+PATIENCE_S = 300
+CAMPAIGN = """
+protocols = ["flooding", "gossip"]
+seeds = 3
+[scenario]
+nodes = 12
+area_m = 400
+duration_s = 12
+"""
+
+DRIVER = """
+import json, sys
+from pathlib import Path
+from pyspark import TaskContext
+import roamcast
+from roamcast.analysis.analyse import Precision
+from roamcast.campaign.conduct import Conductor
+from roamcast.campaign.session import start_session
+from roamcast.campaign.worker import simulate_runs
+
+master, file, directory = sys.argv[1:]
+
+def failing_at_first(batches):
+    rows = simulate_runs(batches)
+    if TaskContext.get().attemptNumber() == 0:
+        yield next(rows)
+        raise RuntimeError("first attempt")
+    yield from rows
+
+def where(batches):
+    import socket, pyarrow, roamcast
+    from pyspark import SparkFiles
+    for batch in batches:
+        yield pyarrow.RecordBatch.from_pylist([{"place": roamcast.__file__}])
+
+session = start_session(master, settings={"spark.executor.memory": "512m", "spark.cores.max": "2",
+                                          "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1",
+                                          "spark.driver.bindAddress": "127.0.0.1"})
+session.sparkContext.setLogLevel("OFF")
+for name, worker in (("smooth", simulate_runs), ("failing", failing_at_first)):
+    conductor = Conductor(Path(file), Path(directory) / name, master=master)
+    ending = conductor.conduct(session, precise=Precision(session, conductor.store), worker=worker)
+    assert ending.failed == [], ending.failed
+places = [row.place for row in session.range(0, 4, 1, 4).mapInArrow(where, "place string").collect()]
+executors = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
+print(json.dumps({"places": places, "executors": executors}))
+session.stop()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[str]:
+    """A master and two workers; each is ended by its own process id."""
+    home = Path(pyspark.__file__).parent
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+    environment |= {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    port = free_port()
+    master = f"spark://127.0.0.1:{port}"
+    commands = [["Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
+    for number in range(2):
+        work = ["--work-dir", str(directory / f"worker{number}"), "--webui-port", "0"]
+        commands.append(["Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m", *work, master])
+    processes = []
+    try:
+        for number, (kind, *options) in enumerate(commands):
+            log = (directory / f"{kind}{number}.log").open("w")
+            program = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *options]
+            processes.append(subprocess.Popen(program, env=environment, stdout=log, stderr=log, cwd=directory))
+            if kind == "Master":
+                wait_for_port(port)
+        yield master
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def wait_for_port(port: int) -> None:
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail("the master did not start")
+
+
+def hashes(store: Store) -> dict[str, tuple[str, str, int]]:
+    return {name: (outcome.status, outcome.detail, outcome.rows) for name, outcome in store.outcomes().items()}
+
+
+def rows(spark: SparkSession, store: Store) -> list[str]:
+    """Every trace row of the campaign."""
+    from roamcast.analysis.traces import read_traces
+
+    return sorted(map(repr, read_traces(spark, store.trace).where("kind <> 'run'").toArrow().to_pylist()))
+
+
+def test_a_cluster_gives_the_rows_of_the_embedded_session_also_when_tasks_fail(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(CAMPAIGN, encoding="utf-8")
+    with cluster(tmp_path) as master:
+        environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+        driver = subprocess.run(
+            [sys.executable, "-c", DRIVER, master, str(file), str(tmp_path)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    assert driver.returncode == 0, driver.stderr
+    said = json.loads(driver.stdout.splitlines()[-1])
+    assert said["executors"] == 2
+    assert all("roamcast.zip" in place for place in said["places"]), said  # not from where the driver has it
+
+    here = Conductor(file, tmp_path / "here", master="local[2]")
+    here.conduct(spark, precise=Precision(spark, here.store))
+    smooth, failing = Store(tmp_path / "smooth"), Store(tmp_path / "failing")
+    assert hashes(smooth) == hashes(failing) == hashes(here.store)
+    assert rows(spark, smooth) == rows(spark, failing) == rows(spark, here.store)
