@@ -76,9 +76,10 @@ class CrossingTree(AdvertisingTree):
 
     def _climb(self, sender: int, message: EventMessage) -> None:
         event, hops = message.event, message.hops
-        if self.role == "root" and (isinstance(message, Crossing) or not self.former):
-            targets = _targets(message.legs) if isinstance(message, Crossing) else self.overlay.wanting(event)
-            self._send_crossings(event, hops, self._plan(event, hops, targets))
+        if self.role == "root" and isinstance(message, Crossing):
+            self._send_crossings(event, hops, self._plan_further(event, hops, message.legs))
+        elif self.role == "root" and not self.former:
+            self._send_crossings(event, hops, self._plan(event, hops, self.overlay.wanting(event)))
         elif isinstance(message, Crossing) and self.parent != NOBODY:
             self.host.send(self.parent, message)  # which tree it is for does not matter; one way up is enough
         else:
@@ -94,11 +95,7 @@ class CrossingTree(AdvertisingTree):
         inward = tuple(leg for leg in message.legs if message.climbs or leg.towards == self.root)
         ways = self._ways(event, hops, outward, besides=sender)
         if self.role == "root":
-            for leg in inward:
-                if leg.towards == NOBODY:
-                    self._strand(_Stranded(event, hops, leg.targets, leg.tries))
-            targets = _targets(leg for leg in inward if leg.towards != NOBODY)
-            for next_hop, legs in self._plan(event, hops, targets).items():
+            for next_hop, legs in self._plan_further(event, hops, inward).items():
                 ways[next_hop] = (*ways.get(next_hop, ()), *legs)
         else:
             legs = self._first_time(event, inward)
@@ -136,6 +133,13 @@ class CrossingTree(AdvertisingTree):
             self._strand(_Stranded(event, hops, tuple(stranded), tries + 1))
         legs = tuple(Leg(root, tuple(reached), tries) for root, reached in by_root.items())
         return self._ways(event, hops, legs)
+
+    def _plan_further(self, event: Event, hops: int, legs: Legs) -> dict[int, Legs]:
+        """As a root: what follows these legs that end here; those that came back wait."""
+        for leg in legs:
+            if leg.towards == NOBODY:
+                self._strand(_Stranded(event, hops, leg.targets, leg.tries))
+        return self._plan(event, hops, [t for leg in legs if leg.towards != NOBODY for t in leg.targets])
 
     def _ways(self, event: Event, hops: int, legs: Legs, besides: int = NOBODY) -> dict[int, Legs]:
         """Legs by the neighbour, other than `besides`, that is next on the way; where there is none, to the root."""
@@ -195,6 +199,3 @@ class CrossingTree(AdvertisingTree):
 def _key(event: Event, target: int, via: int) -> int:
     return (event.id << NUMBER_BITS | target) << NUMBER_BITS | via
 
-
-def _targets(legs: Iterable[Leg]) -> list[int]:
-    return [target for leg in legs for target in leg.targets]
