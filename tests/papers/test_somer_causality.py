@@ -66,8 +66,8 @@ def test_expansion_potential_prefers_early_and_many_causal_nodes() -> None:
     """Equation 5.1 with eta = 1. The commander's tree with one aircraft: shadows at 0, 1, 1; of 4 + 2 descendants one
     is inside. The satellite's tree: shadows at 0, 2, 3; its one descendant is outside."""
     heart, rim = GRAPHS.coverage({COMMANDER, AIRCRAFT, 70, 71}), GRAPHS.coverage({SATELLITE, 72})
-    assert heart == Coverage(2, pytest.approx(2 / 3), pytest.approx(1 / 6))
-    assert rim == Coverage(1, pytest.approx(5 / 3), 0.0)
+    assert heart == Coverage(2, 2 / 3, 1 / 6)
+    assert rim == Coverage(1, 5 / 3, 0.0)
     assert expansion_potential(heart) == pytest.approx(3 / ((5 / 3) * (7 / 6)))
     assert expansion_potential(rim) == pytest.approx(2 / (8 / 3))
 
