@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from roamcast.papers import somer_setting as setting
 from roamcast.papers.figure import Claim, Curve, Figure, Tables, Values, at_least, at_most, between
 from roamcast.papers.shapes import (
     excess,
@@ -15,13 +16,16 @@ from roamcast.papers.shapes import (
     to_minimum,
     to_smallest_of_all,
 )
-from roamcast.papers.somer_setting import CHAINS, DELIVERY, GRAPH, QUICK_SIZES, SIZES, full, percents, quick, sizes
+from roamcast.papers.somer_setting import CHAINS, DELIVERY, GRAPH, QUICK_SIZES, SIZES, percents, sizes
 
 FIXED_ROOTS = {"merging": False, "new_roots": False}
 BEST_DENSITY = 0.09
 SINGLE, WHOLE_GRAPH = "single publish hop", "complete causal graph"
 ADAPTING, FIXED = "merging and new roots", "roots fixed"
 AWARE, UNAWARE = "aware", "unaware"
+
+quick = partial(setting.quick, initiations_per_s=0.2)
+full = partial(setting.full, initiations_per_s=0.2)
 
 
 def _somer(label: str, **parameters: Any) -> Tables:
