@@ -3,8 +3,9 @@
 Theory of operation
 -------------------
 Lower layer: every node is in one of several trees (`trees/tree.py`; shortest-path metric). Top layer: roots know what
-every tree wants and pass events on between trees (`advertising.py`, `crossing.py`). This module decides who is a root
-(thesis, section 4.3.1) and lets trees contend for nodes (chapter 5). Each mechanism has its switch in the parameters.
+every tree wants and pass events on between trees (`advertising.py`, `crossing.py`). Trees contend for nodes where
+events depend on each other (`contention.py`). This module decides who is a root (thesis, section 4.3.1). Each mechanism
+has its switch in the parameters.
 
 - *Root selection.* At its start a node becomes a root with probability D_T.
 - *Merging.* A border node whose tree's root is at most `merging_threshold` hops from the root of a tree it hears, asks
@@ -29,7 +30,7 @@ from typing import ClassVar
 
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Timer
-from roamcast.protocols.somer.crossing import CrossingTree
+from roamcast.protocols.somer.contention import ContendingTree
 from roamcast.protocols.somer.messages import Dissolve, SomerMessages
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.trees.messages import Refresh, SequenceRequest
@@ -44,7 +45,7 @@ ATTEMPTS_ALONE = 2
 """After so many requests without a reply a node lets its children go."""
 
 
-class Somer(CrossingTree):
+class Somer(ContendingTree):
     name: ClassVar[str] = "somer"
     summary: ClassVar[str] = "several trees that merge, split and contend for nodes, their roots an overlay (SOMER)"
     Parameters: ClassVar[type[api.Parameters]] = SomerParameters

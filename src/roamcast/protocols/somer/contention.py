@@ -1,0 +1,121 @@
+"""Trees contend for nodes, for the sake of causal events (thesis, chapter 5).
+
+Theory of operation
+-------------------
+The operator tells every node which events cause which others (`Site.dependencies`). From what its application
+advertises and subscribes to, a node knows its role in that; roles climb to the root (`RoleReport`) and travel on in the
+root's advertisements, so every root knows all causal nodes and builds the causal graphs of the whole network.
+
+At each refresh a root computes its tree's expansion potential, EP, from what the tree covers of these graphs
+(`roamcast.causal`), and the refresh carries it to all members. A node's local potential is LEP = EP / (level + eta).
+
+Once per refresh a leaf sends its tree's EP and its own level to one neighbour in each other tree it hears, the one
+nearest to its root, and gets the neighbour's in return. Who has the lower LEP by more than the factor 1 + delta loses,
+and asks the other one to be its parent. Only leaves lose: a tree is eaten from its border, one node at a time, and no
+whole branch changes sides because of one comparison.
+
+Nobody contends where its outcome would be undone at once: the roots so close that their trees merge, or the loser so
+deep in its new tree that it draws to become a root.
+
+Without dependencies, or with `causality` switched off, none of this costs a frame.
+"""
+
+from roamcast.causal import Specification, causal_graphs, contention, expansion_potential, local_expansion_potential
+from roamcast.interests import Interest
+from roamcast.protocols.api import Host, Message
+from roamcast.protocols.somer.crossing import CrossingTree
+from roamcast.protocols.somer.messages import Contention
+from roamcast.protocols.somer.parameters import SomerParameters
+from roamcast.protocols.trees.messages import Refresh
+from roamcast.protocols.trees.standing import Standing
+
+
+class ContendingTree(CrossingTree):
+    def __init__(self, host: Host, parameters: SomerParameters) -> None:
+        super().__init__(host, parameters)
+        self.potential = 0.0  # EP of the own tree as of its last refresh
+        self._advertises: list[Interest] = []
+        known = parameters.causality and host.site is not None
+        self._specification: Specification | None = host.site.dependencies if known and host.site else None
+
+    def on_message(self, sender: int, message: Message) -> None:
+        if isinstance(message, Contention):
+            self._on_contention(sender, message)
+        else:
+            super().on_message(sender, message)
+
+    # -- roles ---------------------------------------------------------------------------------------------------
+
+    def subscribe(self, interest: Interest) -> None:
+        super().subscribe(interest)
+        self._take_role()
+
+    def unsubscribe(self, interest: Interest) -> None:
+        super().unsubscribe(interest)
+        self._take_role()
+
+    def advertise(self, interest: Interest) -> None:
+        super().advertise(interest)
+        self._advertises.append(interest)
+        self._take_role()
+
+    def _take_role(self) -> None:
+        if self._specification is not None:
+            role = self._specification.role(self._advertises, self.subscriptions)
+            self.roles.own = () if role.is_empty else ((self.host.address, role),)
+            self._routes_changed()
+
+    # -- potential -----------------------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        if self._specification is not None:
+            members = dict(self.roles.all())
+            graphs = causal_graphs(self._specification, {**self.overlay.roles(), **members})
+            self.potential = expansion_potential(graphs.coverage(members), self.somer.eta)
+        super()._beat()
+
+    def _refresh(self) -> Refresh:
+        return Refresh(
+            self.root, *self.standing, self.parent, self._absorbs, self._invites, potential=self.potential
+        )
+
+    def _follow(self, message: Refresh, offered: Standing) -> None:
+        self.potential = message.potential
+        super()._follow(message, offered)
+
+    # -- contention ----------------------------------------------------------------------------------------------
+
+    def _on_refreshed(self) -> None:
+        super()._on_refreshed()
+        if self._specification is None or not self._is_leaf():
+            return
+        nearest: dict[int, tuple[int, int]] = {}  # foreign root -> (level, neighbour)
+        for address, refresh, heard_s in self.neighbours.present(self.host.now()):
+            recent = heard_s > self.host.now() - 1.5 * self.parameters.refresh_period_s
+            if recent and refresh.root != self.root and self._may_contend(refresh.level):
+                here = (refresh.level, address)
+                nearest[refresh.root] = min(nearest.get(refresh.root, here), here)
+        for _, neighbour in nearest.values():
+            self.host.send(neighbour, Contention(self.potential, self.standing.level, answers=False))
+
+    def _on_contention(self, sender: int, message: Contention) -> None:
+        if self._specification is None or self.role != "member":
+            return
+        if not message.answers:
+            self.host.send(sender, Contention(self.potential, self.standing.level, answers=True))
+        eta = self.somer.eta
+        mine = local_expansion_potential(self.potential, self.standing.level, eta)
+        theirs = local_expansion_potential(message.potential, message.level, eta)
+        loses = contention(mine, theirs, self.somer.delta) == "loses"
+        if loses and self._is_leaf() and sender != self.parent and self._may_contend(message.level):
+            self.host.structure("contention", sender, theirs / mine if mine else 0.0, "lost")
+            self._court(sender)
+
+    def _is_leaf(self) -> bool:
+        return self.role == "member" and not len(self.children)
+
+    def _may_contend(self, level: int) -> bool:
+        """Whether neither threshold would be violated by becoming the child of a node at this level."""
+        apart = not self.somer.merging or self.standing.level + level + 1 > self.somer.merging_threshold
+        shallow = not self.somer.new_roots or level + 1 <= self.somer.new_root_threshold
+        return apart and shallow
