@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from roamcast.protocols.api import Site
@@ -48,7 +49,8 @@ def layout_scenario(picture: str, seed: int, workload: Workload) -> Scenario:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_from_every_node_a_key_reaches_the_one_home_cell(layout: str, seed: int) -> None:
     scenario = layout_scenario(LAYOUTS[layout], seed, Workload(publishers=0, subscribers=0))
-    simulation = Simulation(Run(scenario=scenario, protocol="georendezvous", parameters={"margin_cells": 0.0}, seed=seed))
+    parameters: dict[str, str | int | float | bool] = {"margin_cells": 0.0}
+    simulation = Simulation(Run(scenario=scenario, protocol="georendezvous", parameters=parameters, seed=seed))
     simulation.run_until(1.0)
     tables = [node.table for node in simulation.protocols if isinstance(node, GeoRendezvous)]
     keys = [f"key {number}" for number in range(6)]
@@ -102,9 +104,9 @@ def test_thin_networks_deliver_to_whoever_is_reachable_when_steered_by_nodes(see
 def moving(**changes: Any) -> Scenario:
     workload = Workload(language="topics", topic_depth=1, topic_fanout=2, selectivity=0.5, publishers=4, subscribers=10)
     return Scenario(
-        nodes=150,
-        area_m=(700.0, 700.0),
-        duration_s=24.0,
+        nodes=120,
+        area_m=(600.0, 600.0),
+        duration_s=20.0,
         mobility=Mobility(model="waypoint", speed_max_mps=10.0),
         radio=Radio(model="dcf", range_m=200.0),
         workload=workload,
@@ -129,8 +131,8 @@ def test_faults_cause_no_duplicates_and_what_is_lost_is_bounded() -> None:
 def test_keys_survive_while_nodes_move_and_die() -> None:
     faults = Faults(crash_share=0.2)
     scenario = Scenario(
-        nodes=150,
-        area_m=(700.0, 700.0),
+        nodes=120,
+        area_m=(600.0, 600.0),
         duration_s=40.0,
         mobility=Mobility(model="waypoint", speed_max_mps=10.0),
         radio=IDEAL,
@@ -154,7 +156,7 @@ def test_keys_survive_while_nodes_move_and_die() -> None:
 
 
 def test_the_same_run_leaves_the_same_trace() -> None:
-    scenario = moving()
+    scenario = msgspec.structs.replace(moving(), duration_s=8.0)
     hashes = {
         simulate(Run(scenario=scenario, protocol="georendezvous", seed=7)).recorder.trace_hash() for _ in range(2)
     }
