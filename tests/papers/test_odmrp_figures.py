@@ -3,6 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from roamcast.papers.figure import Values
 from roamcast.papers.odmrp import (
     CHANNELS,
     DATA,
@@ -24,7 +25,7 @@ from roamcast.trace.schema import Record
 
 
 def test_savings_are_against_the_graph() -> None:
-    values = {f"{FRAMES}, {DIVIDED}": {GRAPH: 200.0, KMEANS: 150.0, LEAST: 250.0}}
+    values: Values = {f"{FRAMES}, {DIVIDED}": {GRAPH: 200.0, KMEANS: 150.0, LEAST: 250.0}}
     assert saved(values, f"{FRAMES}, {DIVIDED}", KMEANS, GRAPH) == 0.25
     assert to_graph(values) == {f"{FRAMES}, {DIVIDED}": {GRAPH: 1.0, KMEANS: 0.75, LEAST: 1.25}}
 
@@ -36,7 +37,7 @@ def test_the_claim_about_channels_asks_for_more() -> None:
 
 
 def test_sizes_are_shown_against_the_usual_one() -> None:
-    values = {
+    values: Values = {
         FALSE: {64.0: 0.4, 256.0: 0.1},
         DATA: {64.0: 300.0, 256.0: 200.0},
         "bytes in total": {64.0: 50.0, 256.0: 100.0},

@@ -1,7 +1,7 @@
 """Events as XML: what is read is what was written, what the schema forbids is refused, and hostile input at once."""
 
 from importlib.resources import files
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -109,10 +109,10 @@ def bomb() -> str:
     ],
 )
 def test_refuses_with_a_reason_within_milliseconds(document: str, reason: str) -> None:
-    began = perf_counter()
+    began = process_time()
     with pytest.raises(ConfigurationError, match="event: ") as refusal:
         read(document)
-    assert perf_counter() - began < 0.05
+    assert process_time() - began < 0.05
     assert reason in str(refusal.value)
     assert record_of(document) is None
 

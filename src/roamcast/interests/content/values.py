@@ -7,8 +7,8 @@ are exact.
 `Words` is a finite set of strings. `Pattern` is the set of strings that begin with one string, end with another,
 contain some others, and do none of what is excluded. Two patterns meet in a pattern, and whether a pattern is empty is
 plain to see: it is not, unless what is excluded is forced. (Put characters that occur nowhere between the forced parts;
-the alphabet is large enough.) And since A lies in B exactly when A meets the opposite of no atom of B, covering needs
-nothing but these two.
+the alphabet is large enough.) And A lies in B exactly when A meets the opposite of no atom of B, so covering is a
+matter of what A forces and what it leaves possible.
 """
 
 from __future__ import annotations
@@ -170,24 +170,34 @@ class Pattern(NamedTuple):
     def covers(self, other: ValueSet) -> bool:
         if isinstance(other, Words):
             return all(self.holds(value) for value in other.values)
-        assert isinstance(other, Pattern)
-        return all(other.meet(opposite).is_empty for opposite in self._opposites())
+        if other.is_empty:
+            return True
+        return (
+            isinstance(other, Pattern)
+            and other.prefix.startswith(self.prefix)
+            and other.suffix.endswith(self.suffix)
+            and all(other._forces(text) for text in self.contained)
+            and not any(other.holds(value) for value in self.not_values)
+            and not any(other._can_begin(text) for text in self.not_prefixes)
+            and not any(other._can_end(text) for text in self.not_suffixes)
+            and not any(other._can_contain(text) for text in self.not_contained)
+        )
 
-    def _opposites(self) -> Iterable[ValueSet]:
-        """The complement of each atom that this pattern demands."""
-        if self.prefix:
-            yield Pattern(not_prefixes=(self.prefix,))
-        if self.suffix:
-            yield Pattern(not_suffixes=(self.suffix,))
-        for text in self.contained:
-            yield Pattern(not_contained=(text,))
-        yield Words(self.not_values)
-        for text in self.not_prefixes:
-            yield Pattern(prefix=text)
-        for text in self.not_suffixes:
-            yield Pattern(suffix=text)
-        for text in self.not_contained:
-            yield Pattern(contained=(text,))
+    # What the strings of a pattern that is not empty must have or can have: meeting the pattern of the text, by hand.
+
+    def _forces(self, text: str) -> bool:
+        return text in self.prefix or text in self.suffix or any(text in part for part in self.contained)
+
+    def _can_begin(self, text: str) -> bool:
+        shorter, longer = sorted((text, self.prefix), key=len)
+        return longer.startswith(shorter) and not longer.startswith(self.not_prefixes) and self._can_contain(longer)
+
+    def _can_end(self, text: str) -> bool:
+        shorter, longer = sorted((text, self.suffix), key=len)
+        return longer.endswith(shorter) and not longer.endswith(self.not_suffixes) and self._can_contain(longer)
+
+    def _can_contain(self, text: str) -> bool:
+        return not any(excluded in text for excluded in self.not_contained)
 
 
 ValueSet = Numbers | Words | Pattern

@@ -51,7 +51,7 @@ class XPaths(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
     @staticmethod
     def of(*terms: Term) -> XPaths:
-        return _written(terms)
+        return _written(normal(terms))
 
     @staticmethod
     def parse(text: str) -> XPaths:
@@ -97,7 +97,7 @@ class XPaths(msgspec.Struct, frozen=True, array_like=True, tag=3):
     def union(self, other: Interest) -> XPaths:
         if not isinstance(other, XPaths):
             raise PeerError(f"interest: {other!r} is not of the language 'content'")
-        return _written([*self.terms, *other.terms])
+        return _written(normal([*self.terms, *other.terms]))
 
     def extra_share(self, other: Interest | None, pool: float) -> float:
         """An estimate of the share of all events that this interest attracts and `other` does not, if every leaf takes
@@ -112,7 +112,7 @@ class XPaths(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 def _written(terms: Iterable[Term]) -> XPaths:
-    return XPaths(tuple(sorted(term_text(term) for term in normal(terms))))
+    return XPaths(tuple(sorted(map(term_text, terms))))
 
 
 @lru_cache(_CACHED)

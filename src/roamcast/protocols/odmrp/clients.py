@@ -15,6 +15,7 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.index import EntryIndex, rows
+from roamcast.protocols.odmrp.mesh import TABLE_BYTES_MAX
 from roamcast.protocols.odmrp.messages import Member
 from roamcast.protocols.odmrp.summaries import Digest, Entry, aggregated
 
@@ -108,9 +109,14 @@ class Clients:
         return sorted(found)
 
     def member(self, address: int, digest: Digest) -> Member:
-        """What this broker says about itself in answer to a question: its summary for that type of events."""
+        """What this broker says about itself in answer to a question: its summary for that type of events, with as many
+        entries as are allowed and fit a frame."""
         if digest.type not in self._members:
             of_type = [entry for entry in self._entry.values() if entry.type == digest.type]
-            entries = tuple(self._encoder.family.packed(each) for each in aggregated(of_type, self._entries_max))
-            self._members[digest.type] = Member(address, self._version, entries)
+            for entries_max in range(self._entries_max, 0, -1):
+                entries = tuple(self._encoder.family.packed(each) for each in aggregated(of_type, entries_max))
+                member = Member(address, self._version, entries)
+                if member.size_bytes <= TABLE_BYTES_MAX:
+                    break
+            self._members[digest.type] = member
         return self._members[digest.type]

@@ -27,7 +27,7 @@ not list is a newcomer, on channel 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from roamcast.protocols.api import Host, Timer
@@ -45,7 +45,7 @@ CONFIRM = "mesh.confirm"  # key: publisher; look which members were not confirme
 ACK = "mesh.ack"  # key: publisher; confirm what was received
 SWEEP = "mesh.sweep"  # key 0; forget what is past
 
-MEMBERS_PER_TABLE = 6  # so that a table fits a frame, with the default size of filters
+TABLE_BYTES_MAX = 1200  # members that together take more travel in several frames
 SUMMARIES_MAX = 4096  # that a node remembers; the oldest goes first
 SWEEPS_PER_TIMEOUT = 5  # how closely the trace follows when a node stops forwarding
 
@@ -225,8 +225,7 @@ class Mesh:
         members = list(route.waiting.values())
         route.waiting.clear()
         lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
-        for start in range(0, len(members), MEMBERS_PER_TABLE):
-            part = tuple(members[start : start + MEMBERS_PER_TABLE])
+        for part in _in_frames(members):
             self.host.broadcast(JoinTable(publisher, route.upstream, part, lifetime_s))
         for member in members:
             route.sent[member.address] = member
@@ -329,3 +328,18 @@ class Mesh:
             self._roles[publisher] = channels
             detail = ",".join(map(str, channels))
             self.host.structure("forwarding", peer=publisher, value=float(bool(channels)), detail=detail)
+
+
+def _in_frames(members: list[Member]) -> Iterator[tuple[Member, ...]]:
+    """The members in order, as many at a time as fit a frame."""
+    part: list[Member] = []
+    size_bytes = 0
+    for member in members:
+        more_bytes = member.size_bytes
+        if part and size_bytes + more_bytes > TABLE_BYTES_MAX:
+            yield tuple(part)
+            part, size_bytes = [], 0
+        part.append(member)
+        size_bytes += more_bytes
+    if part:
+        yield tuple(part)

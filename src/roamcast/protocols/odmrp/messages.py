@@ -24,6 +24,9 @@ Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expec
 Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 
 
+MEMBER_BYTES = 12  # of a member without its entries
+
+
 class JoinRequest(Message, frozen=True, tag=16):
     """A broker is about to publish: whoever has subscribers for this, answer."""
 
@@ -42,6 +45,11 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     address: Address
     version: int  # of its summary
     entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in a frame, rather a little more."""
+        return MEMBER_BYTES + sum(entry.size_bytes for entry in self.entries or ())
 
 
 class JoinTable(Message, frozen=True, tag=17):

@@ -32,7 +32,8 @@ ASK = "publisher.ask"  # key 0; send a Join Request
 SEND = "publisher.send"  # key 0; the first waiting events have waited long enough
 REFRESH = "publisher.refresh"  # key 0; ask again what is still in use
 
-QUESTIONS_PER_REQUEST = 8  # so that a request fits a frame
+QUESTIONS_PER_REQUEST = 4  # so that a request fits a frame
+LISTED_MAX = 80  # members, for the same reason; all others stay on channel 0
 SEQUENCES_PER_S = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
 INSTANT_S = 1e-9  # a timer may fire this much early, by rounding
 
@@ -191,8 +192,12 @@ class Publisher:
                 self._grouping.remove(address)
             else:
                 self._grouping.put(address, known.entries)
-        self._ungrouped.clear()
-        channels = self._grouping.channels()
+        listed = sorted(self.members)[:LISTED_MAX]
+        self._ungrouped = dict.fromkeys(address for address in self.members if address not in listed)
+        channels = {
+            channel: [address for address in members if address in listed]
+            for channel, members in self._grouping.channels().items()
+        }
         channel_of = {address: channel for channel, members in channels.items() for address in members}
         moved = channel_of != self._channel_of
         if moved:

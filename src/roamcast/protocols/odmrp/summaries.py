@@ -35,6 +35,8 @@ from roamcast.errors import PeerError
 from roamcast.protocols.odmrp.bloom import mask
 
 LEAF_MAX = 63
+ENTRY_BYTES = 20  # of an entry without its filters
+FILTER_BYTES = 4  # of a filter without its bits
 
 
 class Texts(NamedTuple):
@@ -169,6 +171,12 @@ class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
     enumerated: bytes
     arithmetic: bytes
     texts: tuple[tuple[int, bytes, bytes, bytes], ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in a frame, rather a little more."""
+        filters = [self.enumerated, self.arithmetic, *(each for text in self.texts for each in text[1:])]
+        return ENTRY_BYTES + sum(FILTER_BYTES + len(each) for each in filters)
 
 
 def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:
