@@ -11,6 +11,7 @@ import typer
 
 from roamcast.bench import fidelity as fidelity_bench
 from roamcast.bench import flood as flood_bench
+from roamcast.bench import odmrp as odmrp_bench
 from roamcast.cli.output import print_json, print_table
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
@@ -84,3 +85,30 @@ def fidelity(
                 theirs, difference = row["ns3"][name], row["difference"][name]
                 rows.append([result["file"], what, name, f"{ours:.4g}", f"{theirs:.4g}", f"{difference:+.1%}"])
     print_table("DCF radio beside ns-3", ["layout", "load", "figure", "ours", "ns-3", "difference"], rows)
+
+
+@app.command()
+def odmrp(
+    subscriptions: Annotated[int, typer.Option(min=1, help="Of the golf forum, at one broker.")] = 10_000,
+    selectivity: Annotated[float, typer.Option(min=0.001, max=1, help="Share of events a subscription matches.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Decides every random draw.")] = 1,
+    json: JsonOption = False,
+) -> None:
+    """Time a Pub/Sub ODMRP broker: event digests against summaries, exact evaluation after a hit."""
+    figures = odmrp_bench.measure(subscriptions, selectivity=selectivity, seed=seed)
+    if json:
+        print_json(figures._asdict())
+        return
+    print_table(
+        f"Broker with {subscriptions:,} subscriptions, one core",
+        ["", "measured", "required"],
+        [
+            ["digests per s", f"{figures.digests_per_s:,.0f}", f"{odmrp_bench.REQUIRED_DIGESTS_PER_S:,}"],
+            ["exact evaluation, µs", f"{figures.evaluation_us:.1f}", f"{odmrp_bench.REQUIRED_EVALUATION_US:g}"],
+            ["the same with reading the XML, µs", f"{figures.first_evaluation_us:.1f}", ""],
+            ["making a digest, µs", f"{figures.digest_us:.1f}", ""],
+            ["adding a subscription, µs", f"{figures.index_us_per_subscription:.1f}", ""],
+            ["hits per digest", f"{figures.hits_per_digest:.1f}", ""],
+            ["of these false positives", f"{figures.false_positive_share:.0%}", ""],
+        ],
+    )

@@ -25,8 +25,8 @@ from roamcast.analysis.traces import RUN, of_kind, only_runs, read_traces
 from roamcast.campaign.store import Store
 from roamcast.papers.figure import Claim, Figure, Tables, Values, X, at_least, at_most, between
 
-LEAST, GRAPH, KMEANS = "least constrained", "aggregated graph", "K-means"
-FILTERING = ", filtering relays"
+LEAST, GRAPH, KMEANS = "least constrained", "graph", "K-means"
+FILTERING = " + filter"
 DIVIDED, MIXED = "divided audience", "mixed tastes"
 FRAMES, BYTES, CHANNELS = "frames", "bytes", "channels"
 _GROUPINGS = {LEAST: "least-constrained", GRAPH: "graph", KMEANS: "k-means"}
@@ -127,7 +127,7 @@ def saved(values: Values, curve: str, x: X, baseline: X) -> float:
 
 def _saves(measure: str, taste: str, *, reported: str, finding: str = "") -> Claim:
     return Claim(
-        f"K-means sends fewer {measure} than the aggregated graph in total, {taste}",
+        f"K-means sends fewer {measure} in total than the aggregated graph, {taste}",
         reported=reported,
         statistic=partial(saved, curve=f"{measure}, {taste}", x=KMEANS, baseline=GRAPH),
         region=at_least(0.0),
