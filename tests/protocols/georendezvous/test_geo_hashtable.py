@@ -47,7 +47,7 @@ class Keeper(TableOwner):
         self.expired.append(shelf.key)
 
     def on_found(self, key: str, request: int, entries: tuple[Entry, ...]) -> None:
-        self.answers[request] = [entry.value for entry in entries]
+        self.answers.setdefault(request, []).extend(entry.value for entry in entries)
 
     def on_payload(self, payload: AnyPayload, hops: int) -> None:
         raise AssertionError(f"{payload} is none of a hash table's")
@@ -220,6 +220,7 @@ def test_many_entries_travel_in_several_frames(row: Any, key_in: Build, place: B
     row.net.run(1.5)
     assert row.net.frames["Replica"] >= 8 * 600 / FRAME_BYTES
     assert len(row.net.node(0).table.store.shelf(key).kept) == 8
+    assert len(got(row, 6, key)) == 8
 
 
 def test_a_link_that_fails_costs_nothing_but_time(row: Any, key_in: Build) -> None:

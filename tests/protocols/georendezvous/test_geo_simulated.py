@@ -10,7 +10,7 @@ from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.georendezvous.cells import CellGrid
 from roamcast.seeds import derive
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Run, Scenario, Workload
 from roamcast.world.simulator import Simulation, simulate
 
 IDEAL = Radio(model="ideal", range_m=200.0)
@@ -124,6 +124,21 @@ def test_moving_at_up_to_10_mps_under_dcf_it_keeps_working() -> None:
 def test_faults_cause_no_duplicates_and_what_is_lost_is_bounded() -> None:
     faults = Faults(crash_share=0.15, return_share=0.1, return_after_s=5.0, join_share=0.1, leave_share=0.1)
     summary = run(moving(faults=faults), seed=2)
+    assert summary["duplicates"] == summary["unexpected"] == 0
+    assert summary["delivery_ratio_reachable"] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("radio", "faults"),
+    [
+        (Radio(model="ideal", range_m=200.0, loss=0.2), Faults()),
+        (IDEAL, Faults(crash_share=0.3)),
+        (IDEAL, Faults(partitions=(Partition(from_s=8, until_s=12, west_m=0, south_m=0, east_m=300, north_m=600),))),
+    ],
+    ids=["loss", "crashes", "partition"],
+)
+def test_whatever_breaks_nothing_comes_twice_or_unasked(radio: Radio, faults: Faults) -> None:
+    summary = run(msgspec.structs.replace(moving(faults=faults), radio=radio), seed=5)
     assert summary["duplicates"] == summary["unexpected"] == 0
     assert summary["delivery_ratio_reachable"] > 0.8
 

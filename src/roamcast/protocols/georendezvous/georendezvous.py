@@ -141,7 +141,7 @@ class GeoRendezvous(Protocol, TableOwner):
         self.rendezvous.on_expired(shelf, kept)
 
     def on_found(self, key: str, request: int, entries: tuple[Entry, ...]) -> None:
-        self.found[request] = entries
+        self.found[request] = self.found.get(request, ()) + entries
 
     def on_beat(self) -> None:
         self.publisher.on_beat()

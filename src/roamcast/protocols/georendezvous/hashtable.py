@@ -82,7 +82,8 @@ class TableOwner(ABC):
 
     @abstractmethod
     def on_found(self, key: str, request: int, entries: tuple[Entry, ...]) -> None:
-        """The answer to the `get` that returned `request`; entries that were taken back are not among them."""
+        """The answer to the `get` that returned `request`, in several parts if it is long; no entries if there are
+        none. What was taken back is not among them."""
 
     @abstractmethod
     def on_payload(self, payload: AnyPayload, hops: int) -> None:
@@ -134,7 +135,8 @@ class CellHashTable(RouterOwner):
         self.router.say_goodbye()
         if not self.router.neighbourhood.members(self.router.cell):
             for shelf in self._ours():
-                self.router.send_away(self.router.target(shelf.key), self._handover(shelf))
+                for handover in self._handovers(shelf):
+                    self.router.send_away(self.router.target(shelf.key), handover)
 
     # -- What the host says --------------------------------------------------------------------------------------
 
@@ -179,10 +181,7 @@ class CellHashTable(RouterOwner):
             self._on_moved(payload)
             self.host.broadcast(MovedNearby(payload))
         elif isinstance(payload, Get):
-            shelf = self.store.shelf(payload.key)
-            entries = () if shelf is None else shelf.entries(self.host.now())
-            found = Found(payload.key, payload.request, tuple(entry for entry in entries if entry.value is not None))
-            self.router.send_to_node(payload.asker, payload.asker_at, found)
+            self._answer(payload)
         elif isinstance(payload, Found):
             self._owner.on_found(payload.key, payload.request, payload.entries)
         else:
@@ -273,6 +272,14 @@ class CellHashTable(RouterOwner):
             if not touching(moved.home, self.router.cell):
                 self.store.forget(moved.key)
 
+    def _answer(self, question: Get) -> None:
+        shelf = self.store.shelf(question.key)
+        entries = () if shelf is None else shelf.entries(self.host.now())
+        present = [entry for entry in entries if entry.value is not None]
+        for batch in list(_batches(present)) or [[]]:
+            found = Found(question.key, question.request, tuple(batch))
+            self.router.send_to_node(question.asker, question.asker_at, found)
+
     # -- Custody -------------------------------------------------------------------------------------------------
 
     def _take_care(self) -> None:
@@ -305,9 +312,10 @@ class CellHashTable(RouterOwner):
         if not self.router.neighbourhood.members(cell) and any(shelf.home == cell for shelf in self.store):
             self.host.set_timer(self.host.random.uniform(RESCUE_AFTER_S, RESCUE_WITHIN_S), RESCUE)
 
-    def _handover(self, shelf: Shelf) -> Handover:
+    def _handovers(self, shelf: Shelf) -> Iterator[Handover]:
         origin = shelf.home if shelf.home == self.router.cell else None
-        return Handover(shelf.key, shelf.entries(self.host.now()), origin)
+        for batch in _batches(shelf.entries(self.host.now())):
+            yield Handover(shelf.key, tuple(batch), origin)
 
     def _hand_over(self, shelf: Shelf, not_within_s: float = 0.0) -> None:
         """Sends the shelf to the home of its key, unless this node did so a moment ago."""
@@ -315,7 +323,8 @@ class CellHashTable(RouterOwner):
         if now_s - shelf.handed_s < not_within_s:
             return
         shelf.handed_s = now_s
-        self.router.send_to_place(self.router.target(shelf.key), self._handover(shelf))
+        for handover in self._handovers(shelf):
+            self.router.send_to_place(self.router.target(shelf.key), handover)
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

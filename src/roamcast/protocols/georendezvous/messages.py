@@ -90,7 +90,7 @@ class Get(Payload, frozen=True, tag=6):
 
 
 class Found(Payload, frozen=True, tag=7):
-    """The answer to `Get`; no entries if there are none."""
+    """The answer to `Get`, or a part of it; no entries if there are none."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
