@@ -90,7 +90,7 @@ def fidelity(
 @app.command()
 def odmrp(
     subscriptions: Annotated[int, typer.Option(min=1, help="Of the golf forum, at one broker.")] = 10_000,
-    selectivity: Annotated[float, typer.Option(min=0.001, max=1, help="Share of events a subscription matches.")] = 0.01,
+    selectivity: Annotated[float, typer.Option(min=0.001, max=1, help="Events that a subscription matches.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Decides every random draw.")] = 1,
     json: JsonOption = False,
 ) -> None:
