@@ -16,6 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocols",),
     ("trace",),
     ("world", "live", "testing"),
+    ("checkers",),
     ("campaign",),
     ("analysis",),
     ("report", "bench"),
