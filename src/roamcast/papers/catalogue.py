@@ -1,10 +1,10 @@
 """Every figure by the name that users type."""
 
 from roamcast.errors import ConfigurationError
-from roamcast.papers import georendezvous, odmrp, somer
+from roamcast.papers import georendezvous, odmrp, overlays, somer
 from roamcast.papers.figure import Figure
 
-_PAPERS = (somer, odmrp, georendezvous)
+_PAPERS = (somer, odmrp, georendezvous, overlays)
 EVERYTHING = "all"
 FIGURES: dict[str, Figure] = {figure.id: figure for paper in _PAPERS for figure in paper.FIGURES}
 

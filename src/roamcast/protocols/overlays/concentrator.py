@@ -21,12 +21,13 @@ from roamcast.errors import PeerError
 from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.overlays.messages import Carried, Fragment, Payload
 from roamcast.protocols.overlays.parameters import OverlaysParameters
-from roamcast.protocols.routing import Unicast, UnicastOwner, unicast
+from roamcast.protocols.routing import AodvParameters, Unicast, UnicastOwner, unicast
 
 Handler = Callable[[int, Any, int], None]  # source, message, hops
 TimerHandler = Callable[[int], None]
 
 PIECE_BYTES = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
+BUFFER_PACKETS = 256  # a long message's pieces all wait while AODV seeks a route
 ASSEMBLIES_MAX = 64  # messages that may be incomplete at one time
 SUSPICION_S = 10.0  # a node that could not be reached is avoided as a relay for so long
 RETRY = "concentrator.retry"
@@ -58,7 +59,7 @@ class _Request:
 class Concentrator(UnicastOwner):
     def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
         self.host = host
-        self.unicast: Unicast = unicast(parameters.unicast, host, self)
+        self.unicast: Unicast = unicast(parameters.unicast, host, self, AodvParameters(buffer_packets=BUFFER_PACKETS))
         self.detour: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
         self._retry_s = parameters.retry_s

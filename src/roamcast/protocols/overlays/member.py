@@ -80,6 +80,7 @@ class Member:
         self._is_joined = False
         self._is_seeking = False
         self._home_heard_s = 0.0
+        self._reports = 0
         self._received = 0  # events up to this number are with the home broker
         self._kept: dict[int, _Kept] = {}  # published and not yet settled, by number
         self._ticking = False
@@ -252,10 +253,10 @@ class Member:
     def _on_vicinity(self, sightings: list[Sighting]) -> None:
         if self.home == NOBODY:
             return
-        nearest = sightings[0] if sightings else None
-        if any(sighting.broker == self.home and sighting.hops == sightings[0].hops for sighting in sightings):
-            nearest = None  # none is nearer than the home
-        self._report(nearest)
+        # Several may be equally near, the home among them; each gets its turn to be compared with the home.
+        nearest = [each for each in sightings if each.hops == sightings[0].hops and each.broker != self.home]
+        self._reports += 1
+        self._report(nearest[self._reports % len(nearest)] if nearest else None)
 
     def _report(self, nearest: Sighting | None) -> None:
         if nearest is None:

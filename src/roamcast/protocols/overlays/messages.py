@@ -78,7 +78,7 @@ class Attached(Message, frozen=True, tag=17):
 
 
 class Report(Message, frozen=True, tag=18):
-    """A client's periodic word to its home broker: I am here, and this broker is nearer to me than you are."""
+    """A client's periodic word to its home broker: I am here, and no other broker is nearer to me than this one."""
 
     client: Address
     epoch: Count

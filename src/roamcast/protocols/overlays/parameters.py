@@ -23,7 +23,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     hop_time_s: float = 0.02  # a search allows so much for every hop of a ring, there and again back
     bootstrap_s: float = 8.0  # after its start a broker does both every bootstrap_period_s for so long
     bootstrap_period_s: float = 1.0
-    neighbours_max: int = 3  # brokers that a broker chooses as neighbours; others may choose it on top
+    neighbours_max: int = 4  # brokers that a broker chooses as neighbours; others may choose it on top
     source_routing: bool = True  # false: home brokers send to each other straight, without relays of the overlay
     probe_period_s: float = 0.0  # every broker measures its paths to all others at this interval; 0: never
 

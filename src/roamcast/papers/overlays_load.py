@@ -1,0 +1,172 @@
+"""Figures 13 and 14: load balancing (section 4.2).
+
+A modulator that takes CPU time stands for the paper's variable load: with 15 consumers of all that 5 producers publish,
+each event makes 15 pieces of work, and its cost is chosen so that 5 brokers are busy for the given share on average.
+"""
+
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from roamcast.analysis.traces import RUN, of_kind
+from roamcast.papers.figure import Claim, Figure, Tables, Values, at_least, at_most, between
+from roamcast.papers.overlays_setting import OPPORTUNISTIC, PAPER, STATIC, Variant, campaign, mean_hops, rows
+
+BROKERS, PRODUCERS, CONSUMERS = 5, 5, 15
+RATE_PER_S = 0.4
+SETTLED_S = 20.0
+LOADS = tuple(round(0.1 * step, 1) for step in range(1, 11))
+QUICK_LOADS = (0.2, 0.3, 0.5, 0.7, 1.0)
+
+BALANCED, UNBALANCED = "with load balancing", "without"
+NEVER = 1e9  # a load that is never reached
+
+SETTING = (
+    "20 nodes roam 750 x 500 m at 1 to 20 m/s with pauses of 30 s; 5 are brokers, 5 publish, 15 subscribe. Brokers "
+    "update every 5 s, clients look for a nearer broker every second; a broker counts as overloaded above 70 %."
+)
+
+
+def _at(curve: str, load: float, parameters: Tables) -> Variant:
+    cost_s = load * BROKERS / (CONSUMERS * PRODUCERS * RATE_PER_S)
+    return Variant(curve, load, {"modulator": f"work({cost_s:.6f})"} | parameters)
+
+
+def _campaign(variants: tuple[Variant, ...], seeds: int, duration_s: int) -> Tables:
+    scenario: Tables = {
+        "nodes": 20,
+        "area_m": [750.0, 500.0],
+        "duration_s": duration_s,
+        "radio": {"model": "ideal", "range_m": 250.0},
+        "mobility": {"speed_min_mps": 1.0, "speed_max_mps": 20.0, "pause_min_s": 30.0, "pause_max_s": 30.0},
+        "workload": {
+            "publishers": PRODUCERS,
+            "subscribers": CONSUMERS,
+            "selectivity": 1.0,
+            "rate_per_s": RATE_PER_S,
+            "start_s": 10.0,
+            "tail_s": 10.0,
+        },
+    }
+    return campaign(
+        variants,
+        scenario,
+        seeds=seeds,
+        brokers=f"0-{BROKERS - 1}",
+        update_period_s=5.0,
+        discovery_period_s=1.0,
+    )
+
+
+def busiest_broker(trace: DataFrame) -> DataFrame:
+    """Per run the load of the broker that is busiest at the moment, on average over the run."""
+    readings = of_kind(trace, "structure").where((f.col("category") == "load") & (f.col("t") >= SETTLED_S))
+    highest = readings.groupBy(RUN, "t").agg(f.max("value").alias("highest"))
+    return highest.groupBy(RUN).agg(f.avg("highest").alias("value"))
+
+
+def _figure_13() -> Figure:
+    def variants(loads: tuple[float, ...]) -> tuple[Variant, ...]:
+        balanced: Tables = {"adaptors": "topology,home-broker,load-balancing"}
+        unbalanced: Tables = {"adaptors": "topology,home-broker", "overload_threshold": NEVER}
+        return (
+            *(_at(BALANCED, load, balanced) for load in loads),
+            *(_at(UNBALANCED, load, unbalanced) for load in loads),
+        )
+
+    def relief(values: Values, load: float) -> float:
+        return values[UNBALANCED][load] - values[BALANCED][load]
+
+    return Figure(
+        id="overlay-13",
+        title="The busiest broker's load by average load",
+        paper=PAPER,
+        section="section 4.2, figure 13",
+        setting=f"{SETTING} The load of whichever broker is busiest at the moment, averaged over time.",
+        quick=_campaign(variants(QUICK_LOADS), seeds=6, duration_s=200),
+        paper_scale=_campaign(variants(LOADS), seeds=20, duration_s=600),
+        quick_note="6 seeds, 200 s, five loads.",
+        rows=partial(rows, busiest_broker, variants(LOADS)),
+        x_title="average load",
+        y_title="load of the busiest broker",
+        x_format="%",
+        y_format="%",
+        claims=(
+            Claim(
+                "Below 30 % no broker is overloaded: at 20 % the busiest stays below 70 %",
+                reported="no overloaded brokers below 30 %",
+                statistic=lambda values: values[UNBALANCED][0.2],
+                region=at_most(0.7),
+            ),
+            Claim(
+                "There both behave the same",
+                reported="the same",
+                statistic=partial(relief, load=0.2),
+                region=between(-0.02, 0.02),
+            ),
+            Claim(
+                "At 50 % load balancing lowers the busiest broker's load",
+                reported="ameliorates",
+                statistic=partial(relief, load=0.5),
+                region=at_least(0.0),
+            ),
+            Claim(
+                "At 70 % load balancing lowers the busiest broker's load",
+                reported="ameliorates",
+                statistic=partial(relief, load=0.7),
+                region=at_least(0.0),
+            ),
+        ),
+    )
+
+
+def _figure_14() -> Figure:
+    def variants(loads: tuple[float, ...]) -> tuple[Variant, ...]:
+        balanced: Tables = {"adaptors": "topology,home-broker,load-balancing"}
+        return (
+            *(_at(OPPORTUNISTIC, load, balanced) for load in loads),
+            *(_at(STATIC, load, {"adaptors": ""}) for load in loads),
+        )
+
+    def gain(values: Values, load: float) -> float:
+        return values[STATIC][load] - values[OPPORTUNISTIC][load]
+
+    return Figure(
+        id="overlay-14",
+        title="Paths from producers to consumers by average load",
+        paper=PAPER,
+        section="section 4.2, figure 14",
+        setting=f"{SETTING} Hops of the deliveries themselves. Events that an overloaded broker has not got to before "
+        "the run ends have no path and do not count.",
+        quick=_campaign(variants(QUICK_LOADS), seeds=6, duration_s=200),
+        paper_scale=_campaign(variants(LOADS), seeds=20, duration_s=600),
+        quick_note="6 seeds, 200 s, five loads.",
+        rows=partial(rows, mean_hops, variants(LOADS)),
+        x_title="average load",
+        y_title="hops",
+        x_format="%",
+        claims=(
+            Claim(
+                "At 50 % load paths are more than one hop shorter than in the static approach",
+                reported="more than 1 hop below 70 %",
+                statistic=partial(gain, load=0.5),
+                region=at_least(1.0),
+            ),
+            Claim(
+                "Load balancing lengthens paths: 100 % against 50 % load",
+                reported="increased path lengths",
+                statistic=lambda values: values[OPPORTUNISTIC][1.0] - values[OPPORTUNISTIC][0.5],
+                region=at_least(0.0),
+            ),
+            Claim(
+                "Even at full load they are shorter than in the static approach",
+                reported="outperforms even at 100 %",
+                statistic=partial(gain, load=1.0),
+                region=at_least(0.0),
+            ),
+        ),
+    )
+
+
+FIGURES = (_figure_13(), _figure_14())
