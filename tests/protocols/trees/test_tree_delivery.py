@@ -45,7 +45,7 @@ def test_delivery_is_complete(protocol: str, seed: int) -> None:
     nodes = (12, 30, 60, 100)[seed % 4]
     causal = Causal(dependencies="a => b; a => c; b => d", node_share=0.2) if protocol == "somer" else Causal()
     scenario = still(nodes, seed, 45.0, language="topics" if seed % 2 else "intervals", causal=causal)
-    dense = {"root_density": 0.15} if protocol == "somer" else {}
+    dense: dict[str, str | int | float | bool] = {"root_density": 0.15} if protocol == "somer" else {}
     table = simulate(Run(scenario=scenario, protocol=protocol, parameters=dense, seed=seed)).recorder.table()
     assert summarise(table)["delivery_ratio"] == 1.0
     check_deliveries(table)

@@ -27,13 +27,13 @@ def quick(protocol: str) -> dict[str, str | int | float | bool]:
     return {**QUICK, **more}
 
 
-def troubled(seed: int, **radio: float) -> Scenario:
+def troubled(seed: int, radio: Radio) -> Scenario:
     return Scenario(
         nodes=30,
         area_m=(700.0, 700.0),
         duration_s=50.0,
         mobility=Mobility(speed_min_mps=1.0, speed_max_mps=15.0),
-        radio=Radio(model="ideal" if "loss" in radio else "dcf", preset="ns2", **radio),
+        radio=radio,
         workload=Workload(
             publisher_share=0.4,
             rate_per_s=0.5,
@@ -55,7 +55,8 @@ def troubled(seed: int, **radio: float) -> Scenario:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_invariants_hold_under_mobility_loss_crashes_and_a_partition(protocol: str, seed: int) -> None:
-    scenario = troubled(seed, loss=0.1 * (seed % 3)) if seed % 3 else troubled(seed)
+    radio = Radio(model="ideal", loss=0.1 * (seed % 3)) if seed % 3 else Radio(model="dcf", preset="ns2")
+    scenario = troubled(seed, radio)
     run = Run(scenario=scenario, protocol=protocol, parameters=quick(protocol), seed=seed)
     watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), step_s=0.02)
     watch.run_until(scenario.duration_s)

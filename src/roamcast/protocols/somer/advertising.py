@@ -36,7 +36,7 @@ from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
 WORD_HOLD_S = 0.2  # news from other roots wait so long for further news
-NEWS_SPACING_S = 4.0  # between two entries of one root that come before their time
+NEWS_SPACING_S = 2.0  # between two entries of one root that come before their time
 RETELL_SPACING_S = 2.0  # between two times that a root tells the same neighbour everything again
 ENTRIES_CHARACTERS_MAX = 900  # of the text form of interests in one advertisement; it must fit into a frame
 

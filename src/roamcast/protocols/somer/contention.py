@@ -33,7 +33,7 @@ from roamcast.protocols.trees.standing import Standing
 class ContendingTree(CrossingTree):
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)
-        self.potential = 0.0  # EP of the own tree as of its last refresh
+        self.potential = 0.0  # EP of the own tree as of its last refresh; 0: not known yet, it is never that low
         self._advertises: list[Interest] = []
         known = parameters.causality and host.site is not None
         self._specification: Specification | None = host.site.dependencies if known and host.site else None
@@ -87,7 +87,7 @@ class ContendingTree(CrossingTree):
 
     def _on_refreshed(self) -> None:
         super()._on_refreshed()
-        if self._specification is None or not self._is_leaf():
+        if self.potential == 0.0 or not self._is_leaf():
             return
         nearest: dict[int, tuple[int, int]] = {}  # foreign root -> (level, neighbour)
         for address, refresh, heard_s in self.neighbours.present(self.host.now()):
@@ -99,7 +99,7 @@ class ContendingTree(CrossingTree):
             self.host.send(neighbour, Contention(self.potential, self.standing.level, answers=False))
 
     def _on_contention(self, sender: int, message: Contention) -> None:
-        if self._specification is None or self.role != "member":
+        if self.potential == 0.0 or message.potential <= 0.0 or self.role != "member":
             return
         if not message.answers:
             self.host.send(sender, Contention(self.potential, self.standing.level, answers=True))
@@ -108,7 +108,7 @@ class ContendingTree(CrossingTree):
         theirs = local_expansion_potential(message.potential, message.level, eta)
         loses = contention(mine, theirs, self.somer.delta) == "loses"
         if loses and self._is_leaf() and sender != self.parent and self._may_contend(message.level):
-            self.host.structure("contention", sender, theirs / mine if mine else 0.0, "lost")
+            self.host.structure("contention", sender, theirs / mine, "lost")
             self._court(sender)
 
     def _is_leaf(self) -> bool:

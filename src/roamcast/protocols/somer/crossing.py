@@ -14,10 +14,10 @@ on the way gets one frame, not two), on the way up the branches of the other.
 A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
 own table is not complete yet (`former` in `dissemination.py`).
 
-If a copy fails on its way, the next best route is tried; if there is none, it returns to the root. A root that cannot
-reach a target, or gets a copy back, keeps it and tries again a little later, up to `STRAND_TRIES` times: when trees
-merge, ways between roots are soon known again. Then it drops it as `no-route`. Otherwise nobody sends an event for the
-same target the same way twice.
+If a copy fails on its way, the next best route is tried; if there is none, it returns to the root. When trees merge,
+ways between roots are lost, or point at each other, for a moment. So a root that cannot reach a target, gets a copy
+back, or would send one the same way twice, keeps it and looks again a little later, up to `STRAND_TRIES` times. Then it
+gives up (`no-route`).
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ from roamcast.protocols.trees.messages import EventMessage, Publication
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S = 0.5  # an event for trees that cannot be reached now is tried again after so long
-STRAND_TRIES = 4
+STRAND_TRIES = 6
 STRANDED = ("stranded", 0)
 
 UPWARD = (1 << NUMBER_BITS) - 1
@@ -46,6 +46,7 @@ class _Stranded(NamedTuple):
     hops: int
     targets: tuple[int, ...]
     tries: int
+    returned: bool  # it was sent and came back, so it may be sent the same way again
 
 
 class CrossingTree(AdvertisingTree):
@@ -110,7 +111,7 @@ class CrossingTree(AdvertisingTree):
         """Sends an event to the children that want it and along these ways, one frame to each neighbour."""
         down = Publication(hops, False, event)
         for child in self.children.wanting(event):
-            if child != sender and child != self.parent and child not in self.former and child not in ways:
+            if child != sender and child != self.parent and child not in ways:
                 self.host.send(child, down)
         self._send_crossings(event, hops, ways)
 
@@ -118,19 +119,22 @@ class CrossingTree(AdvertisingTree):
         for next_hop, legs in ways.items():
             self.host.send(next_hop, Crossing(hops, next_hop not in self.children, event, legs))
 
-    def _plan(self, event: Event, hops: int, targets: Iterable[int], tries: int = 0) -> dict[int, Legs]:
-        """As a root: legs to the neighbouring roots that lead to the targets, by next hop."""
+    def _plan(
+        self, event: Event, hops: int, targets: Iterable[int], tries: int = 0, anew: bool = False
+    ) -> dict[int, Legs]:
+        """As a root: legs to the neighbouring roots that lead to the targets, by next hop; `anew` sends even where the
+        event was sent before."""
         by_root: dict[int, list[int]] = {}
         stranded: list[int] = []
         for target in targets:
             if target != self.host.address:
                 via = self.overlay.via(target)
-                if via == NOBODY:
-                    stranded.append(target)
-                elif self._relayed.add(_key(event, target, via)) or tries:
+                if via != NOBODY and (self._relayed.add(_key(event, target, via)) or anew):
                     by_root.setdefault(via, []).append(target)
+                else:
+                    stranded.append(target)
         if stranded:
-            self._strand(_Stranded(event, hops, tuple(stranded), tries + 1))
+            self._strand(_Stranded(event, hops, tuple(stranded), tries + 1, False))
         legs = tuple(Leg(root, tuple(reached), tries) for root, reached in by_root.items())
         return self._ways(event, hops, legs)
 
@@ -138,7 +142,7 @@ class CrossingTree(AdvertisingTree):
         """As a root: what follows these legs that end here; those that came back wait."""
         for leg in legs:
             if leg.towards == NOBODY:
-                self._strand(_Stranded(event, hops, leg.targets, leg.tries))
+                self._strand(_Stranded(event, hops, leg.targets, leg.tries, True))
         return self._plan(event, hops, [t for leg in legs if leg.towards != NOBODY for t in leg.targets])
 
     def _ways(self, event: Event, hops: int, legs: Legs, besides: int = NOBODY) -> dict[int, Legs]:
@@ -167,7 +171,8 @@ class CrossingTree(AdvertisingTree):
 
     def _strand(self, stranded: _Stranded) -> None:
         if stranded.tries > STRAND_TRIES:
-            self.host.dropped("no-route", stranded.event.id)
+            if any(self.overlay.via(target) == NOBODY for target in stranded.targets):
+                self.host.dropped("no-route", stranded.event.id)
             return
         self._stranded.append(stranded)
         if len(self._stranded) == 1:
@@ -175,10 +180,10 @@ class CrossingTree(AdvertisingTree):
 
     def _retry_stranded(self) -> None:
         waiting, self._stranded = self._stranded, []
-        for event, hops, targets, tries in waiting:
+        for event, hops, targets, tries, returned in waiting:
             if self.role == "root":
-                self._send_crossings(event, hops, self._plan(event, hops, targets, tries))
-            else:
+                self._send_crossings(event, hops, self._plan(event, hops, targets, tries, returned))
+            elif returned:
                 self._climb(NOBODY, Crossing(hops, True, event, (Leg(NOBODY, targets, tries),)))
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:

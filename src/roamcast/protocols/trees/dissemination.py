@@ -153,7 +153,7 @@ class Disseminator(Protocol):
     def _descend(self, sender: int, event: Event, hops: int) -> None:
         down = Publication(hops, False, event)
         for child in self.children.wanting(event):
-            if child != sender and child != self.parent and child not in self.former:
+            if child != sender and child != self.parent:
                 self.host.send(child, down)
 
     def _climb(self, sender: int, message: EventMessage) -> None:

@@ -146,6 +146,7 @@ class TreeProtocol(Disseminator):
                 self._on_join_reply(sender, message)
             case Subscription():
                 self.host.cancel_timer(("parting", sender))
+                self.former.pop(sender, None)  # a former parent that is a child now
                 self._on_subscription(sender, message)
             case Leave():
                 self._forget_child(sender)
