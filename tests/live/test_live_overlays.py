@@ -1,8 +1,9 @@
 """Opportunistic overlays on nine `roamcast node` processes over loopback: a client is handed over while events flow.
 
-Brokers 1 - 2 - 3 stand in a row, producer 9 next to broker 3. Client 8 hears both ends of the row. It attaches to broker
-1, the first of two equally near ones; reports tell broker 1 of broker 3, from which the producer is nearer, and it hands
-the client over. The client sees the events' way shrink from four hops to two, and no event missing, twice or late.
+Brokers 1 - 2 - 3 stand in a row, producer 9 next to broker 3. Client 8 hears both ends of the row. It attaches to
+broker 1, the first of two equally near ones; reports tell broker 1 of broker 3, from which the producer is nearer, and
+it hands the client over. The client sees the events' way shrink from four hops to two, and no event missing, twice or
+late.
 """
 
 import json
