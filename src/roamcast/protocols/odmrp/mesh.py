@@ -38,7 +38,7 @@ from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s,
 from roamcast.protocols.odmrp.summaries import Digest, Entry
 from roamcast.protocols.seen import SeenCache
 
-REPEAT = "mesh.repeat"  # key: publisher; pass its Join Request on
+REPEAT = "mesh.repeat"  # key: running number; pass a Join Request on
 RELAY = "mesh.relay"  # key: event id; pass the event on
 TABLE = "mesh.table"  # key: publisher; send the Join Table that has collected
 CONFIRM = "mesh.confirm"  # key: publisher; look which members were not confirmed
@@ -46,6 +46,7 @@ ACK = "mesh.ack"  # key: publisher; confirm what was received
 SWEEP = "mesh.sweep"  # key 0; forget what is past
 
 TABLE_BYTES_MAX = 1200  # members that together take more travel in several frames
+ADDRESS_BITS = 32
 SUMMARIES_MAX = 4096  # that a node remembers; the oldest goes first
 SWEEPS_PER_TIMEOUT = 5  # how closely the trace follows when a node stops forwarding
 
@@ -100,7 +101,9 @@ class Mesh:
         self._family = parameters.encoder().family
         self._seen = SeenCache()  # events
         self._roles: dict[int, list[int]] = {}  # publisher -> channels that this node forwards, as the trace knows it
-        self._repeats: dict[int, JoinRequest] = {}
+        self._requests = SeenCache()
+        self._repeats: dict[int, JoinRequest] = {}  # by running number
+        self._repeats_so_far = 0
         self._relays: dict[int, Data] = {}
         self._acks: dict[int, dict[int, None]] = {}  # by publisher: members to confirm
         self._summaries: dict[int, tuple[int, tuple[Entry, ...]]] = {}  # member -> version, summary, as overheard
@@ -128,26 +131,28 @@ class Mesh:
     # -- Join Requests -------------------------------------------------------------------------------------------
 
     def on_request(self, sender: int, request: JoinRequest) -> bool:
-        """True if the request is new."""
+        """True if the request is new. One that a newer one overtook still asks what it asks, but leads nowhere."""
         publisher = request.publisher
         if publisher == self.host.address:
             return False
         lifetime_s = self._lifetime_s(request)
-        route = self.routes.get(publisher) or Route()
-        if request.sequence <= route.sequence:
-            if request.sequence == route.sequence:
+        route = self.routes.get(publisher)
+        if not self._requests.add(request.sequence << ADDRESS_BITS | publisher):
+            if route is not None and request.sequence == route.sequence:
                 self._consider(route, sender, request.hops, lifetime_s)
             return False
-        route.renew(request, sender, lifetime_s, self.host.now())
-        self.routes[publisher] = route
-        self._tell_role(publisher)
-        self._sweep_later()
+        if route is None or request.sequence > route.sequence:
+            route = self.routes.setdefault(publisher, Route())
+            route.renew(request, sender, lifetime_s, self.host.now())
+            self._tell_role(publisher)
+            self._sweep_later()
         if request.hops < self.parameters.hops_max:
             self._repeat(request, lifetime_s)
         return True
 
     def _repeat(self, request: JoinRequest, lifetime_s: float | None) -> None:
-        self._repeats[request.publisher] = JoinRequest(
+        self._repeats_so_far += 1
+        self._repeats[self._repeats_so_far] = JoinRequest(
             request.publisher,
             request.sequence,
             request.hops + 1,
@@ -156,7 +161,7 @@ class Mesh:
             own_motion(self.host) if self.parameters.mobility_prediction else None,
             lifetime_s,
         )
-        self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (REPEAT, request.publisher))
+        self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (REPEAT, self._repeats_so_far))
 
     def _lifetime_s(self, request: JoinRequest) -> float | None:
         motion = own_motion(self.host) if self.parameters.mobility_prediction else None

@@ -15,7 +15,7 @@ class OdmrpParameters(api.Parameters, frozen=True):
     # Routes
     refresh_interval_s: float = 5.0  # a broker that goes on publishing asks again at this interval (4.1)
     forwarding_timeout_s: float = 25.0  # who hears no Join Table for so long stops forwarding (4.1)
-    route_wait_s: float = 0.5  # an event waits so long for the answers to its Join Request; longer in larger networks
+    route_wait_s: float = 0.5  # an event waits so long for answers to its Join Request; 4 times if they are slow
     jitter_s: float = 0.01  # a relay repeats a Join Request or an event after a uniform time up to this
     table_pause_s: float = 0.025  # answers that come within this time travel on together
     confirm_timeout_s: float = 0.15  # without a sign that the next hop got a Join Table, it is sent again

@@ -1,8 +1,8 @@
 """The publishing side of a broker: questions, members, channels, and events on their way out.
 
 An event may only leave when its publisher knows who wants it. So its digest is *asked* in a Join Request first, and the
-event waits `route_wait_s` for the answers. A question that stands answers for later events too: a digest for events
-with the same digest, an advertisement for all events of its type.
+event waits for the answers: `route_wait_s`, or longer if answers took longer before. A question that stands answers for
+later events too: a digest for events with the same digest, an advertisement for all events of its type.
 
 A question is asked again every refresh interval, as long as it is in use: a digest if it was used since it was asked,
 an advertisement until no event follows for the forwarding timeout. That keeps routes and members fresh. A broker that
@@ -35,6 +35,8 @@ REFRESH = "publisher.refresh"  # key 0; ask again what is still in use
 QUESTIONS_PER_REQUEST = 4  # so that a request fits a frame
 LISTED_MAX = 80  # members, for the same reason; all others stay on channel 0
 SEQUENCES_PER_S = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
+WAIT_MARGIN = 1.25  # of the slowest answer so far
+WAITS_MAX = 4  # but never more than so many times the usual wait
 INSTANT_S = 1e-9  # a timer may fire this much early, by rounding
 
 NO_MEMBER = "no-member"  # an event that nobody wants does not leave
@@ -80,6 +82,8 @@ class Publisher:
         self._sequence = int(host.now() * SEQUENCES_PER_S)
         self._shortest_lifetime_s: float | None = None
         self._refreshes = False
+        self._requested_s = -inf
+        self._slowest_answer_s = 0.0
 
     def on_timer(self, timer: Timer) -> bool:
         """True if the timer was the publisher's."""
@@ -107,6 +111,7 @@ class Publisher:
     def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
         """Answers arrived."""
         self._shortest_lifetime_s = shorter(self._shortest_lifetime_s, lifetime_s)
+        self._slowest_answer_s = max(self._slowest_answer_s, self.host.now() - self._requested_s)
         expires_s = self.host.now() + self.parameters.forwarding_timeout_s
         for member in members:
             known = self.members.get(member.address)
@@ -120,6 +125,12 @@ class Publisher:
             if known is None or known.entries != entries:
                 self._ungrouped[member.address] = None
 
+    @property
+    def _wait_s(self) -> float:
+        """How long answers may take."""
+        usual_s = self.parameters.route_wait_s
+        return min(max(usual_s, WAIT_MARGIN * self._slowest_answer_s), WAITS_MAX * usual_s)
+
     # -- Asking --------------------------------------------------------------------------------------------------
 
     def _use(self, digest: Digest) -> Question:
@@ -127,7 +138,7 @@ class Publisher:
         now_s = self.host.now()
         question = self._questions.get(digest)
         if question is None:
-            question = self._questions[digest] = Question(now_s, now_s + self.parameters.route_wait_s)
+            question = self._questions[digest] = Question(now_s, now_s + self._wait_s)
             self._to_ask[digest] = None
             self.host.set_timer(0.0, (ASK, 0))
         question.used_s = now_s
@@ -136,7 +147,7 @@ class Publisher:
     def _ask(self) -> None:
         now_s = self.host.now()
         if now_s - self._grouped_s >= self.parameters.refresh_interval_s - INSTANT_S and self._group():
-            self._settled_s = now_s + self.parameters.route_wait_s
+            self._settled_s = now_s + self._wait_s
         channels = tuple(
             (channel, tuple((address, self.members[address].version) for address in members))
             for channel, members in self.channels.items()
@@ -150,6 +161,7 @@ class Publisher:
             self.host.broadcast(JoinRequest(self.host.address, self._sequence, 1, part, channels, motion))
         for digest in questions:
             self._questions[digest].asked_s = now_s
+        self._requested_s = now_s
         self._shortest_lifetime_s = None
         if not self._refreshes:
             self._refreshes = True
