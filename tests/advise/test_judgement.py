@@ -96,14 +96,15 @@ def test_a_candidate_that_delivers_nothing_under_some_seed_has_no_latency() -> N
 
 
 @pytest.mark.parametrize("equals", [2, 12])
-def test_equal_candidates_are_hardly_ever_told_apart(equals: int) -> None:
-    """Over 300 questions without a right answer, at most about 5 % / 4 looks may find one."""
-    wrong = 0
-    for question in range(300):
+def test_the_best_of_equals_is_hardly_ever_dropped(equals: int) -> None:
+    """Say that the first is the best by next to nothing: it may be lost in 5 % / 4 looks / 2 families of tests."""
+    lost = 0
+    for question in range(100):
         names = [f"{question} {at}" for at in range(equals)]
-        noise = {name: {DELIVERY: {s: 1.0 for s in range(6)}, LATENCY: around(10, 3, 6, name)} for name in names}
-        wrong += bool(judge(QUESTION, noise).dropped)
-    assert wrong <= 8
+        certain = dict.fromkeys(range(1, 7), 1.0)
+        noise = {name: {DELIVERY: certain, LATENCY: around(10, 3, 6, name)} for name in names}
+        lost += names[0] in judge(QUESTION, noise).dropped
+    assert lost <= 3
 
 
 def test_shortfall_is_that_of_the_worst_demand() -> None:

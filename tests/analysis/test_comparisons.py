@@ -65,11 +65,25 @@ def test_leads_are_the_same_in_both_directions() -> None:
     assert not leads["b", "a"].is_certain
 
 
-def test_the_best_of_equals_is_rarely_called_better() -> None:
-    """Whichever turns out best was picked after looking: the correction over all pairs has to allow for that."""
-    wrong = 0
-    for trial in range(200):
+def test_the_best_is_rarely_ruled_out_and_equals_hardly_ever_win() -> None:
+    """The first is better than the five others by next to nothing: the hardest case of the promise."""
+    lost = won = 0
+    for trial in range(300):
         generator = random.Random(trial)
-        values = {f"{at}": {seed: generator.gauss(0, 1) for seed in range(6)} for at in range(6)}
-        wrong += bool(contest(values, "higher").behind)
-    assert wrong <= 20
+        values = {f"{at}": {seed: generator.gauss(1e-9 * (at == 0), 1) for seed in range(6)} for at in range(6)}
+        found = contest(values, "higher")
+        lost += "0" in found.behind
+        won += not found.level
+    assert lost <= 0.08 * 300  # 5 % are allowed; the rest is luck
+    assert won <= 3
+
+
+def test_who_is_beaten_by_anybody_is_ruled_out() -> None:
+    """The best mean comes from one lucky network; it rules nobody out, but the steady one does."""
+    values = {
+        "lucky": {seed: 1.0 + 90.0 * (seed == 0) for seed in range(8)},
+        "steady": {seed: 10.0 + 0.1 * (seed % 3) for seed in range(8)},
+        "poor": {seed: 3.0 + 0.1 * (seed % 2) for seed in range(8)},
+    }
+    found = contest(values, "higher")
+    assert (found.best, found.level, found.behind) == ("lucky", ["steady"], ["poor"])

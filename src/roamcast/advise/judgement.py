@@ -4,11 +4,12 @@ Everything is said about means over networks, from observations that are paired 
 
 - A candidate *meets* a demand if the mean is inside the bound, *misses* it if outside, by a t-test that is significant;
   it is *unclear* otherwise. If all its observations are equal, they decide.
-- Of two candidates one is *better* if the paired t-test of the objective is significant (`analysis.comparisons`).
+- A candidate is *certainly worse* than another if the paired t-test of the objective rules it out
+  (`analysis.comparisons`).
 
-Many candidates are tested, and again at every look. So that the probability of a single wrong statement among all is at
-most 1 - `confidence`, it is shared evenly among the planned looks, at each look evenly between demands and objective,
-and there by Holm's method among all tests.
+Many candidates are tested, and again at every look. The probability that any standing is wrong or that the best is
+dropped is at most 1 - `confidence`: it is shared evenly among the planned looks, at each look evenly between demands
+and objective. There Holm's method corrects for the number of candidates times demands, Bonferroni's for that of rivals.
 
 A look drops who certainly misses a demand, and who is certainly worse than the *leader*: the best mean of the objective
 among those that certainly meet all demands. The question is settled when nobody is left, or when the leader is left

@@ -1,9 +1,12 @@
 """Who is better, and is it certain: paired t-tests between contenders that met the same networks.
 
 Two contenders are compared seed by seed over the seeds that both have; the difference is Student's (see `summaries`).
-Among many contenders some pair looks different by chance, and to name the best is to have looked at all pairs. So the
-tests of a contest are corrected by Holm's method over all its pairs: the probability that any statement of a contest is
-wrong is at most 1 - confidence, whichever contender turns out best.
+
+Among many contenders some look better than others by chance, so a contest does not ask who is best, but who can be
+ruled out: whoever is beaten by some other in a one-sided test. The truly best of k contenders meets k - 1 others; at the
+level (1 - confidence) / (k - 1) for each of these tests, the probability that it is ruled out is at most
+1 - confidence. So the best is among those that are left with at least that confidence, whichever of them turns out to
+have the best mean; if one is left, it has won. (This is subset selection after Gupta, with Bonferroni's correction.)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,18 +43,18 @@ class Interval(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """By how much one contender is better than another (worse where it is negative), and whether that is certain."""
+    """By how much one contender is better than another (worse where it is negative), and whether that rules it out."""
 
     margin: Interval
     is_certain: bool
 
 
 class Contest(NamedTuple):
-    """Who has the best mean, who cannot be told from it, and by how much the others are behind."""
+    """Who has the best mean, who else may be the best, and who is ruled out."""
 
     best: str
     level: list[str]  # in order of their means, without the best
-    behind: list[str]  # the same of those that are certainly worse
+    behind: list[str]  # the same of those that are ruled out
     margins: dict[str, Interval]  # of the best over each other, positive where the best is better
 
     @property
@@ -94,11 +97,11 @@ def pairwise(
 ) -> dict[tuple[str, str], Lead]:
     """By how much each contender is ahead of each other (at least one observation each), in both directions."""
     sign = 1 if better == "higher" else -1
-    pairs = list(combinations(values, 2))
-    found = [difference(values[first], values[second], confidence) for first, second in pairs]
+    level = (1 - confidence) / max(1, len(values) - 1)
     leads: dict[tuple[str, str], Lead] = {}
-    for (first, second), gap, corrected in zip(pairs, found, holm([each.p for each in found]), strict=True):
-        is_told_apart = corrected <= 1 - confidence
+    for first, second in combinations(values, 2):
+        gap = difference(values[first], values[second], confidence)
+        is_told_apart = gap.p / 2 <= level  # one-sided
         for names, mean in (((first, second), sign * gap.mean), ((second, first), -sign * gap.mean)):
             leads[names] = Lead(gap._replace(mean=mean), is_told_apart and mean > 0)
     return leads
@@ -109,6 +112,6 @@ def contest(values: Mapping[str, Observations], better: Better, confidence: floa
     leads = pairwise(values, better, confidence)
     sign = 1 if better == "higher" else -1
     best, *others = sorted(values, key=lambda name: -sign * fmean(values[name].values()))
-    behind = [name for name in others if leads[best, name].is_certain]
+    behind = [name for name in others if any(leads[rival, name].is_certain for rival in values if rival != name)]
     level = [name for name in others if name not in behind]
     return Contest(best, level, behind, {name: leads[best, name].margin for name in others})

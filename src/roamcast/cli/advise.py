@@ -114,8 +114,8 @@ def _tell(advice: Advice) -> None:
     if len(advice.evidence) > SHOWN:
         here.print(f"… and {len(advice.evidence) - SHOWN} more; --json lists all")
     here.print(
-        "Mean ± half-width of the 95 % interval. What is called certain rests on t-tests, paired by seed, with Holm's "
-        f"correction at every look: all of it together holds with {advice.confidence:.0%} confidence.",
+        "Mean ± half-width of the 95 % interval. What is called certain rests on t-tests, paired by seed and corrected "
+        f"for their number at every look: all of it together holds with {advice.confidence:.0%} confidence.",
         soft_wrap=True,
     )
     for command in advice.commands:

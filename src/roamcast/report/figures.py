@@ -57,7 +57,7 @@ class Layout:
 
     def placed(self, table: pd.DataFrame) -> pd.DataFrame:
         """`table` with the columns `protocol`, `x` and `panel`, in the order of the campaign file."""
-        placed = table.join(self._points, on="point", how="inner").sort_values("point", kind="stable")
+        placed = table.merge(self._points.reset_index(), on="point").sort_values("point", kind="stable")
         placed["x"] = "" if self.x is None else placed[self.x]
         placed["panel"] = [self._panel(row) for row in placed[self.panels].to_dict("records")] if self.panels else ""
         order = {label: place for place, label in enumerate(self.protocols)}
@@ -119,6 +119,7 @@ def measure_figure(layouts: list[Layout], points: pd.DataFrame, name: str) -> st
         return drawn(*drawings[0], CURVE_COLUMNS)
     whole = chart("sweeps")
     for spec, rows in drawings:
+        spec["spec"]["layer"][0]["encoding"]["y"]["axis"]["title"] = MEASURES[name].unit or None  # the page has a title
         for panel, part in rows.groupby("panel", sort=False):
             values = {"values": part[CURVE_COLUMNS].to_dict("records")}
             whole["concat"].append(

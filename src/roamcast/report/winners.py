@@ -1,7 +1,7 @@
-"""Which protocol wins where: at every place and for every measure, the contenders that nobody is certainly better than.
+"""Which protocol wins where: at every place and for every measure, the contenders among which the best one is.
 
-The contender with the best mean at a place has won if its paired difference to every other is significant (see
-`analysis.comparisons`); those to which it is not share the place with it. Limits compete with nobody.
+If a single one is left after the others were ruled out (see `analysis.comparisons`), it has won; otherwise those that
+are left share the place. Limits compete with nobody.
 """
 
 import pandas as pd
@@ -51,8 +51,8 @@ def _told(result: Contest, values: dict[str, Observations]) -> Cell:
         hidden = len(winners) - NAMES_MAX
         text = ", ".join(winners[:NAMES_MAX]) + (f" and {hidden} more" if hidden > 0 else "")
         if not result.behind:
-            return Cell("open", "", f"nobody certainly better; best mean {mean}, {result.best}")
-        return Cell(text, "", f"not told apart; best mean {mean}")
+            return Cell("open", "", f"nobody ruled out; best mean {mean}, {result.best}")
+        return Cell(text, "", f"best mean {mean}")
     rival = result.runner_up
     if rival is None:
         return Cell(result.best, "", mean)
