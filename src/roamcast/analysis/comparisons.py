@@ -3,8 +3,8 @@
 Two contenders are compared seed by seed over the seeds that both have; the difference is Student's (see `summaries`).
 
 Among many contenders some look better than others by chance, so a contest does not ask who is best, but who can be
-ruled out: whoever is beaten by some other in a one-sided test. The truly best of k contenders meets k - 1 others; at the
-level (1 - confidence) / (k - 1) for each of these tests, the probability that it is ruled out is at most
+ruled out: whoever is beaten by some other in a one-sided test. The truly best of k contenders meets k - 1 others; at
+the level (1 - confidence) / (k - 1) for each of these tests, the probability that it is ruled out is at most
 1 - confidence. So the best is among those that are left with at least that confidence, whichever of them turns out to
 have the best mean; if one is left, it has won. (This is subset selection after Gupta, with Bonferroni's correction.)
 """
