@@ -61,14 +61,15 @@ def test_what_was_exported_is_told(capfd: pytest.CaptureFixture[str], trace: Pat
 
 
 def test_mistakes_are_refused_in_one_line(capfd: pytest.CaptureFixture[str], trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
     for arguments, message in (
         ([tmp_path / "nowhere"], "is not a directory"),
-        ([tmp_path], "holds no trace"),
+        ([tmp_path / "empty"], "holds no trace"),
         ([trace, "--run", "zz"], "run: 'zz' is not in"),
         ([trace, "--export", "/nowhere/page.html"], "cannot be written"),
         ([trace, "--port", 70000], "65535"),
     ):
-        code, out, err = run(capfd, "replay", *arguments)
+        code, out, err = run(capfd, "replay", *arguments, "--json")  # so that nothing is served if it is not refused
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert message in err
 

@@ -9,6 +9,7 @@ import pytest
 
 from roamcast.campaign.worker import DONE, FAILED, outcome_row
 from roamcast.errors import ConfigurationError
+from roamcast.report.replay.data import replay_data
 from roamcast.report.replay.recordings import open_recording
 from roamcast.trace.files import write_trace
 from roamcast.trace.recorder import Recorder
@@ -88,6 +89,19 @@ def test_a_campaign_of_which_nothing_is_over_is_refused(campaign: Path) -> None:
         batch.rename(campaign / f"away-{batch.name}")
     with pytest.raises(ConfigurationError, match="holds no run that is over"):
         open_recording(campaign)
+
+
+def test_traces_of_live_nodes_side_by_side_are_one_run(tmp_path: Path) -> None:
+    for node in (7, 9):
+        live = Recorder("field")
+        live.add(Record(1000.0 + node, "subscribed", node, category="topics", detail="*"))
+        live.add(Record(1010.0 + node, "end", count=1))
+        write_trace(tmp_path / f"node-{node}", live.batches())
+    recording = open_recording(tmp_path)
+    assert recording.known.run_id == "field"
+    found = replay_data(recording).found
+    assert found.nodes == 2
+    assert found.duration_s == pytest.approx(12.0)
 
 
 def test_a_directory_without_a_trace_is_refused(tmp_path: Path) -> None:

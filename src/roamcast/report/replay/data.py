@@ -79,7 +79,7 @@ class _Builder:
         end = self._rows("end")
         times_s = self.trace["t"].to_numpy()
         self.origin_s = 0.0 if recording.known.run is not None else float(times_s.min(initial=np.inf))
-        last_s = float(end["t"][0].as_py()) if len(end) else float(times_s.max(initial=0.0))
+        last_s = float((end["t"] if len(end) else self.trace["t"]).to_numpy().max(initial=0.0))
         self.duration_s = max(last_s - self.origin_s, TICK_S)
         self.tick_s = max(TICK_S, self.duration_s / TICKS_MAX)
         self.addresses = _addresses(self.trace, int(end["count"][0].as_py()) if len(end) else 0)

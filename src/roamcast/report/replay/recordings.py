@@ -1,6 +1,7 @@
-"""What can be played back in a directory: one trace, or the runs of a campaign.
+"""What can be played back in a directory: one trace, the traces of live nodes, or the runs of a campaign.
 
-A trace directory is what `roamcast simulate --trace` or a live node wrote; a campaign's has its runs side by side. What
+A trace directory is what `roamcast simulate --trace` or a live node wrote. Traces of several live nodes, each in its
+own directory below, are one run if their network is the same. A campaign's directory has its runs side by side. What
 was run (protocol, scenario, seed) comes from the trace's `_run.json` or the campaign's plan. Without it a recording
 plays all the same, only its title and the radio's range are missing.
 """
@@ -50,7 +51,7 @@ def open_recording(directory: Path, run_id: str | None = None) -> Recording:
     """The run whose id begins with `run_id`; if none is named, the first one."""
     if (directory / "campaign.json").is_file():
         return _from_campaign(Store(directory), run_id)
-    trace = read_trace(directory)
+    trace = _read(directory)
     about = _decoded(read_about(directory))
     known = [
         Known(name) if about is None else Known(name, about.protocol, about.seed, run=about)
@@ -58,6 +59,13 @@ def open_recording(directory: Path, run_id: str | None = None) -> Recording:
     ]
     chosen = _choose(directory, known, run_id)
     return Recording(chosen, trace.filter(pc.equal(trace["run_id"], pa.scalar(chosen.run_id))), known)
+
+
+def _read(directory: Path) -> pa.Table:
+    below = sorted({kind.parent for kind in directory.glob("*/kind=*")})
+    if below and not any(directory.glob("kind=*")):
+        return pa.concat_tables([read_trace(each) for each in below])
+    return read_trace(directory)
 
 
 def _from_campaign(store: Store, run_id: str | None) -> Recording:

@@ -3,6 +3,7 @@
 // All state is here: `t`, `speed`, `playing`, `selection`, `layers`. Panels and canvases are told to show it; every frame
 // is drawn from the state alone, so any instant looks the same however one got there.
 
+import { plural } from "replay/elements.js";
 import { Feed } from "replay/feed.js";
 import { Legend } from "replay/legend.js";
 import { Moment } from "replay/moment.js";
@@ -181,9 +182,9 @@ class App {
     const title = header.protocol ? `${header.protocol}${header.seed === null ? "" : `, seed ${header.seed}`}` : `run ${header.run_id}`;
     const { summary } = header;
     const words = [
-      `${header.nodes.length} nodes`,
+      plural(header.nodes.length, "node"),
       `${Number(header.duration_s.toPrecision(6))} s`,
-      `${summary.publications} events`,
+      plural(summary.publications, "event"),
       summary.delivery_ratio === null ? null : `${(100 * summary.delivery_ratio).toFixed(1)} % delivered`,
       header.has_positions ? null : "only contacts known, places invented",
       ...Object.entries(header.settings).map(([name, value]) => `${name} ${value}`),

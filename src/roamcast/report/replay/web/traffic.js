@@ -8,7 +8,7 @@ import { journey } from "replay/journeys.js";
 
 const TURN = 2 * Math.PI;
 const RINGS_MAX = 400; // frames drawn as rings; a storm of more would only be fog
-const RING_PX = 20;
+const RING_PX = 15;
 const SLOW_S = 0.1;
 const ARCS_MAX = 1500;
 const CHAIN_MAX = 60; // events of a causal chain whose journeys are drawn
@@ -103,7 +103,7 @@ export class Traffic {
       const grown = Math.min(1, (t - frame.t[row]) / Math.max(glow / 3, frame.airtime_s[row]));
       const foreign = chosen >= 0 && event !== chosen;
       context.strokeStyle = event >= 0 ? palette.hue(event) : palette.faded;
-      context.globalAlpha = (1 - age) * (foreign ? 0.06 : event >= 0 ? 0.42 : 0.2);
+      context.globalAlpha = (1 - age) * (foreign ? 0.06 : event >= 0 ? 0.36 : 0.2);
       const isLine = frame.peer[row] >= 0 && (event >= 0 || glow < SLOW_S);
       this.#frame(frame.node[row], isLine ? frame.peer[row] : -1, grown, event >= 0 ? reach : Math.min(reach, RING_PX));
     }
