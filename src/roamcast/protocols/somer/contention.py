@@ -83,6 +83,12 @@ class ContendingTree(CrossingTree):
         self.potential = message.potential
         super()._follow(message, offered)
 
+    def _on_tree_changed(self) -> None:
+        super()._on_tree_changed()
+        if self.role == "member":
+            refresh = self.neighbours.last(self.parent)
+            self.potential = refresh.potential if refresh is not None and refresh.root == self.root else 0.0
+
     # -- contention ----------------------------------------------------------------------------------------------
 
     def _on_refreshed(self) -> None:

@@ -25,6 +25,11 @@ class Neighbours:
         if refresh.sequence > self.newest_sequence:
             self.newest_sequence = refresh.sequence
 
+    def last(self, address: int) -> Refresh | None:
+        """What a neighbour said last, however long ago."""
+        neighbour = self._known.get(address)
+        return None if neighbour is None else neighbour.refresh
+
     def forget(self, address: int) -> None:
         self._known.pop(address, None)
 
