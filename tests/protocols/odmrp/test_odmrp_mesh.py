@@ -7,6 +7,7 @@ from roamcast.interests import Intervals, Topics, XPaths
 from roamcast.protocols.api import Host, Site
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.protocols.odmrp.mesh import UNCONFIRMED
+from roamcast.protocols.odmrp.messages import JoinRequest
 from roamcast.protocols.odmrp.odmrp import Odmrp
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.publisher import NO_MEMBER
@@ -242,6 +243,33 @@ def test_a_publisher_that_returns_is_believed() -> None:
     net.publish(0, 43)
     net.run(5.0)
     assert net.contents(2) == [42, 43]
+
+
+def test_a_request_that_a_newer_one_overtakes_is_answered_and_passed_on() -> None:
+    net = network(line(3))
+    net.subscribe(1, LOW)
+    encoder = OdmrpParameters().encoder()
+    wanted, unwanted = encoder.digest(42), encoder.digest(7000)
+    assert wanted is not None
+    assert unwanted is not None
+    net.node(1).on_message(0, JoinRequest(0, 8, 1, (unwanted,), ()))
+    net.node(1).on_message(0, JoinRequest(0, 7, 1, (wanted,), ()))
+    net.node(1).on_message(0, JoinRequest(0, 7, 1, (wanted,), ()))
+    net.run(0.05)
+    assert senders(net, "JoinRequest").count(1) == 2
+    assert senders(net, "JoinTable") == [1]
+    assert net.node(1).mesh.routes[0].sequence == 8
+
+
+def test_an_event_that_leaves_when_channels_change_still_arrives() -> None:
+    """Published at the very instant of the refresh that gives the newcomer its channel."""
+    net = network(line(5), jitter_s=0.01)
+    net.subscribe(4, LOW)
+    net.publish(0, 42)
+    for delay_s in (2.5, 5.0, 5.0, 10.0):
+        publish_later(net, delay_s, 42)
+    net.run(12.0)
+    assert net.contents(4) == [42] * 5
 
 
 # -- Brokers and clients -----------------------------------------------------------------------------------------

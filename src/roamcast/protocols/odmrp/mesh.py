@@ -21,13 +21,14 @@ Summaries are long, so a member leaves its own out when it answers a publisher t
 overheard it before, on its way to any publisher; where they do not, they forward without a filter.
 
 Channels are the publisher's business. It moves members between them and says so in its next request, from which every
-node takes the news, so that an event on the new channel finds its way at once. A member that the newest request does
-not list is a newcomer, on channel 0.
+node takes the news, so that an event on the new channel finds its way at once. For a moment the old channel counts too,
+for events that left just before. A member that the newest request does not list is a newcomer, on channel 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from typing import NamedTuple
 
 from roamcast.protocols.api import Host, Timer
@@ -63,12 +64,17 @@ class Route:
         self.tries: dict[int, int] = {}
         self.confirmed: set[int] = set()
         self.sequence = -1
+        self.channels: dict[int, int] = {}  # of members, as the newest request lists them
+        self.channels_before: dict[int, int] = {}
+        self.moved_s = -inf
 
     def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None, now_s: float) -> None:
         """A newer request came. What is under way goes on; what was passed on may be passed on again."""
         self.heard_s = now_s
         self.sequence = request.sequence
-        self.channels = {address: channel for channel, members in request.channels for address, _ in members}
+        channels = {address: channel for channel, members in request.channels for address, _ in members}
+        if channels != self.channels:
+            self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
         self.take(upstream, request.hops, lifetime_s)
         self.members_lifetime_s: float | None = None
         self.confirmed.clear()
@@ -290,8 +296,12 @@ class Mesh:
             return False
         now_s = self.host.now()
         filters = self.parameters.forwarding_filter and digest is not None
+        just_moved = now_s < route.moved_s + self.parameters.route_wait_s
         for address, member in self.downstream.get(data.publisher, {}).items():
-            if member.expires_s > now_s and route.channels.get(address, NEWCOMERS) in data.channels:
+            is_meant = route.channels.get(address, NEWCOMERS) in data.channels or (
+                just_moved and route.channels_before.get(address, NEWCOMERS) in data.channels
+            )
+            if is_meant and member.expires_s > now_s:
                 if not filters or member.entries is None:
                     return True
                 assert digest is not None
