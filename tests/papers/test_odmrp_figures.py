@@ -49,7 +49,7 @@ def test_sizes_are_shown_against_the_usual_one() -> None:
     assert [claim.statistic(values | {DATA: {32.0: 400.0, 256.0: 200.0}}) for claim in FIGURE_BLOOM.claims] == [
         pytest.approx(0.25),
         pytest.approx(0.5),
-        0.0,
+        1.0,
     ]
 
 

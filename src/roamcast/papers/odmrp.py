@@ -244,7 +244,9 @@ def to_usual_size(values: Values) -> Values:
 def _bloom(bits: Sequence[int], seeds: int, duration_s: int) -> Tables:
     contender = _contender(BLOOM, "k-means", filtering=True)
     grid = {"odmrp.bloom_bits": list(bits)}
-    return campaign([contender], grid, seeds=seeds, duration_s=duration_s, selectivity=0.05, subscriptions=2)
+    tables = campaign([contender], grid, seeds=seeds, duration_s=duration_s, selectivity=0.05, subscriptions=2)
+    tables["scenario"]["radio"] = {"model": "ideal"}  # so that nothing but the filters decides what arrives
+    return tables
 
 
 FIGURE_BLOOM = Figure(
@@ -252,8 +254,8 @@ FIGURE_BLOOM = Figure(
     title="False positives and wasted frames by size of the filters",
     paper="odmrp",
     section="Section 3.3; not measured in the paper",
-    setting="Two subscriptions per subscriber, each matching 5 % of all events; K-means, filters at the relays, 4 "
-    "positions per value. False positives are events that reached a broker because its own summary matched though no "
+    setting="Two subscriptions per subscriber, each matching 5 % of all events; no collisions, K-means, filters at "
+    "the relays, 4 positions per value. False positives are events that reached a broker because its own summary matched though no "
     "subscription of its does, per delivery; frames and bytes are multiples of those with 256 bits.",
     quick=_bloom(QUICK_BITS, 5, 45),
     paper_scale=_bloom(PAPER_BITS, PAPER_SEEDS, 215),
@@ -276,10 +278,10 @@ FIGURE_BLOOM = Figure(
             region=at_least(0),
         ),
         Claim(
-            "Whatever the size, what is wanted arrives: the delivery ratio differs by at most 1 point between sizes",
+            "Whatever the size, all that is wanted arrives: the lowest delivery ratio of any size is 99.9 % or more",
             reported="errors are always false positives",
-            statistic=lambda values: max(values[ARRIVED].values()) - min(values[ARRIVED].values()),
-            region=at_most(0.01),
+            statistic=lambda values: min(values[ARRIVED].values()),
+            region=at_least(0.999),
         ),
     ),
 )
