@@ -255,8 +255,8 @@ FIGURE_BLOOM = Figure(
     paper="odmrp",
     section="Section 3.3; not measured in the paper",
     setting="Two subscriptions per subscriber, each matching 5 % of all events; no collisions, K-means, filters at "
-    "the relays, 4 positions per value. False positives are events that reached a broker because its own summary matched though no "
-    "subscription of its does, per delivery; frames and bytes are multiples of those with 256 bits.",
+    "the relays, 4 positions per value. False positives are events that reached a broker because its own summary "
+    "matched though no subscription of its does, per delivery; frames and bytes are multiples of those with 256 bits.",
     quick=_bloom(QUICK_BITS, 5, 45),
     paper_scale=_bloom(PAPER_BITS, PAPER_SEEDS, 215),
     quick_note="Five sizes, 15 messages per publisher, 5 seeds.",
