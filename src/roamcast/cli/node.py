@@ -1,9 +1,10 @@
 """`roamcast node`: a live node with a small application on standard input and output.
 
 Every line on standard input is a command: `publish CONTENT [PAYLOAD]`, `subscribe TEXT`, `unsubscribe TEXT`,
-`advertise TEXT`, `stats`, `quit`. Every delivered event is a line on standard output. A line that makes no sense is
-answered by one line on standard error, and the node goes on. The end of the input does not end the node: it may run as
-a service. `quit`, SIGINT, SIGTERM and the end of `--duration` end it, with its final counters as the last line.
+`advertise TEXT`, `stats`, `quit`. In the language `content` the CONTENT is a document and takes the rest of the line.
+Every delivered event is a line on standard output. A line that makes no sense is answered by one line on standard
+error, and the node goes on. The end of the input does not end the node: it may run as a service. `quit`, SIGINT,
+SIGTERM and the end of `--duration` end it, with its final counters as the last line.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ def node(
         str | None, typer.Option("--broadcast", help="HOST:PORT of a broadcast address or multicast group.")
     ] = None,
     network: Annotated[str, typer.Option(help="Nodes of other networks are ignored.")] = "roamcast",
-    language: Annotated[str, typer.Option(help="Of interests and events: intervals or topics.")] = "intervals",
+    language: Annotated[str, typer.Option(help="Of interests and events: intervals, topics or content.")] = "intervals",
     subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in 10..20; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
     position: Annotated[str | None, typer.Option(help="Where it stands: X,Y in metres.")] = None,
@@ -202,7 +203,7 @@ class _Application:
         rest = rest.strip()
         match command:
             case "publish" if rest:
-                content, _, payload = rest.partition(" ")
+                content, payload = (rest, "") if language == "content" else rest.partition(" ")[::2]
                 node.publish(parse_content(language, content), payload.strip().encode())
             case "subscribe" if rest:
                 node.subscribe(parse_interest(language, rest))
