@@ -59,6 +59,13 @@ def test_level_candidates_are_named() -> None:
     assert found.evidence[-1].measures == {}
 
 
+def test_a_better_one_that_may_miss_the_demand_is_left_open() -> None:
+    found = advice(flooding=(0.97, 8.0), gossip=(0.9, 2.0), somer=(0.97, 30.0))
+    assert (found.outcome, found.choice, found.open) == ("cautious", "flooding", ("gossip probability=0.5",))
+    assert found.runner_up == "somer"
+    assert found.level == ()
+
+
 def test_parameters_are_part_of_the_commands() -> None:
     found = advice(flooding=(0.97, 30.0), gossip=(0.97, 8.0))
     assert found.choice == "gossip probability=0.5"

@@ -63,6 +63,7 @@ def test_an_answer_gives_its_reasons(capsys: pytest.CaptureFixture[str]) -> None
         outcome="certain",
         choice="gossip",
         level=(),
+        open=(),
         runner_up="flooding",
         lead=Estimate(12, -1.5, 0.5),
         evidence=(chosen, lossy),

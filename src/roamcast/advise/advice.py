@@ -13,9 +13,10 @@ from roamcast.advise.judgement import Judgement, Question, Standing, shortfall
 from roamcast.analysis.comparisons import Interval, Observations, difference, interval
 from roamcast.world.scenario import Scenario
 
-Outcome = Literal["certain", "level", "unclear", "none"]
-"""certain: one meets the demands and is better than all others that might. level: one meets them, and others are not
-told apart from it or make no difference. unclear: some may meet them. none: all certainly miss them."""
+Outcome = Literal["certain", "level", "cautious", "unclear", "none"]
+"""certain: one meets the demands and is better than all others that might. level: others that meet them are as good or
+were not told apart. cautious: others may be better, but whether they meet the demands is not certain. unclear: that is
+so of all. none: all certainly miss them."""
 
 GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
 
@@ -59,8 +60,9 @@ class Advice(msgspec.Struct, frozen=True):
     stages: tuple[Stage, ...]
     outcome: Outcome
     choice: str | None  # what is recommended; if nothing meets the demands, what comes closest
-    level: tuple[str, ...]  # who is not told apart from it, or is as good
-    runner_up: str | None
+    level: tuple[str, ...]  # who meets the demands too and is as good, or was not told apart
+    open: tuple[str, ...]  # who may be better, if it meets the demands
+    runner_up: str | None  # the next of those that meet the demands, or may if nobody certainly does
     lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
     commands: tuple[str, ...]
@@ -86,13 +88,12 @@ def give_advice(
     scores = findings.scores
     ranked = sorted(candidates, key=lambda name: _rank(question, name, last, findings))
     choice = last.leader or next((name for name in ranked if _is_complete(question, scores.get(name, {}))), None)
-    outcome: Outcome = "none"
-    if last.leader is not None:
-        outcome = "certain" if last.kept == [last.leader] else "level"
-    elif last.kept:
-        outcome = "unclear"
-    rivals = [name for name in ranked if name != choice and findings.standings.get(name) in ("meets", "unclear")]
-    runner_up = next(iter(rivals), None) if outcome != "none" else None
+    level = tuple(name for name in last.kept if name != choice and findings.standings[name] == "meets")
+    still_open = tuple(name for name in last.kept if name != choice and findings.standings[name] == "unclear")
+    outcome = _outcome(last, level, still_open)
+    eligible = {"none": (), "unclear": ("unclear",)}.get(outcome, ("meets",))
+    rivals = [name for name in ranked if name != choice and findings.standings.get(name) in eligible]
+    runner_up = next(iter(rivals), None)
     lead = None
     if choice is not None and runner_up is not None:
         lead = estimate(difference(scores[choice][question.objective], scores[runner_up][question.objective]))
@@ -105,12 +106,21 @@ def give_advice(
         stages=tuple(findings.stages),
         outcome=outcome,
         choice=choice,
-        level=tuple(name for name in last.kept if name != choice),
+        level=level,
+        open=still_open,
         runner_up=runner_up,
         lead=lead,
         evidence=tuple(_evidence(candidates[name], findings) for name in order),
         commands=() if choice is None else commands(candidates[choice], source, scenario),
     )
+
+
+def _outcome(last: Judgement, level: tuple[str, ...], still_open: tuple[str, ...]) -> Outcome:
+    if last.leader is None:
+        return "unclear" if last.kept else "none"
+    if still_open:
+        return "cautious"
+    return "level" if level else "certain"
 
 
 def estimate(found: Interval) -> Estimate:

@@ -24,6 +24,7 @@ SHOWN = 12
 _HEADLINES: dict[Outcome, str] = {
     "certain": "Recommendation: {choice}. It meets the demands and is better than every other candidate that might.",
     "level": "Recommendation: {choice}. It meets the demands; others are as good, or were not told apart from it.",
+    "cautious": "Recommendation: {choice}. It meets the demands; others may be better, but may miss them.",
     "unclear": "No certain recommendation: {choice} comes first, but whether it meets the demands is not certain.",
     "none": "Nothing meets the demands. Closest: {choice}.",
 }
@@ -108,6 +109,8 @@ def _tell(advice: Advice) -> None:
         here.print(line, soft_wrap=True, markup=False)
     if advice.level:
         here.print(f"as good or not told apart: {', '.join(advice.level)}", soft_wrap=True, markup=False)
+    if advice.open:
+        here.print(f"not certain to meet the demands: {', '.join(advice.open)}", soft_wrap=True, markup=False)
     measures = list(dict.fromkeys(name for each in advice.evidence for name in each.measures))
     rows = [_row(each, measures) for each in advice.evidence[:SHOWN]]
     print_table("Evidence", ["candidate", "networks", *map(_heading, measures), "demands", "dropped"], rows)
