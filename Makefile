@@ -7,7 +7,7 @@ ROAMCAST := $(VENV)/bin/roamcast
 .PHONY: demo test lint bench lock clean
 
 demo: $(READY)
-	$(ROAMCAST) campaign run campaigns/quickstart.toml --out results/quickstart
+	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
 
 test: $(READY)
 	$(VENV)/bin/python -m pytest
