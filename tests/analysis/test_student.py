@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]
 
 from roamcast.analysis.student import quantile
 

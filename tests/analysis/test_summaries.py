@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]
 
 from roamcast.analysis.summaries import (
     mean_breakdowns,
@@ -54,7 +54,7 @@ def tables(spark: SparkSession, plan: Any) -> Any:
 def test_mean_and_interval_by_hand(tables: Any) -> None:
     """10, 12, 11, 13: mean 11.5, s = 1.291, t(3) = 3.1824, so the half-width is 2.054."""
     plan, long, _ = tables
-    first = summarise_points(plan, long).where("point = 0").first()
+    first = summarise_points(plan, long).where("point = 0").collect()[0]
     assert (first.n, first.mean) == (4, 11.5)
     assert first.half_width == pytest.approx(2.0543, abs=1e-4)
     assert (first.low, first.high) == pytest.approx((11.5 - 2.0543, 11.5 + 2.0543), abs=1e-4)
@@ -79,13 +79,13 @@ def test_intervals_agree_with_scipy_for_few_and_many_runs(spark: SparkSession) -
 def test_one_run_has_a_mean_and_no_interval(spark: SparkSession) -> None:
     plan = spark.createDataFrame([("r", 0)], "run_id string, point int")
     long = spark.createDataFrame([("r", "m", 3.0)], "run_id string, measure string, value double")
-    row = summarise_points(plan, long).first()
+    row = summarise_points(plan, long).collect()[0]
     assert (row.n, row.mean, row.half_width, row.low) == (1, 3.0, None, None)
 
 
 def test_differences_are_paired_by_seed(tables: Any) -> None:
     """5, 4, 5.5, 4: mean 4.625; the fifth seed of b has no partner and does not count."""
-    row = paired_differences(*tables).first()
+    row = paired_differences(*tables).collect()[0]
     differences = [b - a for a, b in zip(LATENCY["a"], LATENCY["b"], strict=True)]
     low, high = stats.t.interval(0.95, 3, pd.Series(differences).mean(), stats.sem(differences))
     assert (row.point, row.baseline, row.n, row.mean) == (1, 0, 4, 4.625)
@@ -106,7 +106,7 @@ def test_a_run_without_the_key_counts_as_zero(spark: SparkSession) -> None:
     parts = spark.createDataFrame(
         [("r", "frames", "Hello", 6.0)], "run_id string, measure string, key string, value double"
     )
-    row = mean_breakdowns(plan, plan.select("run_id"), parts).first()
+    row = mean_breakdowns(plan, plan.select("run_id"), parts).collect()[0]
     assert (row.key, row.mean) == ("Hello", 3.0)
 
 

@@ -1,6 +1,5 @@
 """A campaign that is interrupted, gently or not, goes on where it was: by running the command line and stopping it."""
 
-import json
 import os
 import signal
 import subprocess
@@ -83,11 +82,8 @@ def test_nothing_is_lost_and_nothing_done_twice(
     assert (ending.planned, ending.failed) == (fewer, [])
     assert ending.skipped == len(before)
     assert {path: path.stat().st_mtime_ns for path in committed} == committed
-    files = [str(path) for path in store.trace.glob("batch=*/kind=run/*.parquet")]
-    names = ds.dataset(files, format="parquet").to_table(columns=["run_id"])["run_id"].to_pylist()
-    assert len(names) == len(set(names)) == fewer
-    ends = [str(path) for path in store.trace.glob("batch=*/kind=end/*.parquet")]
-    assert sorted(map(str, ds.dataset(ends, format="parquet").to_table()["run_id"].to_pylist())) == sorted(
-        map(str, names)
-    )
-    assert json.loads(json.dumps(sorted(before))) == sorted(name for name in before if name in names)
+    for kind in ("run", "end"):
+        files = [str(path) for path in store.trace.glob(f"batch=*/kind={kind}/*.parquet")]
+        names = ds.dataset(files, format="parquet").to_table(columns=["run_id"])["run_id"].to_pylist()
+        assert len(names) == len(set(names)) == fewer
+        assert before.keys() <= set(map(str, names))

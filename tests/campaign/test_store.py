@@ -50,9 +50,9 @@ def test_what_an_earlier_owner_left_is_cleared_away(tmp_path: Path, manifest: Ma
 
 
 def test_two_drivers_do_not_share_a_directory(tmp_path: Path, manifest: Manifest) -> None:
-    with Store(tmp_path / "out").opened(manifest):
-        with pytest.raises(ConfigurationError, match="in use"), Store(tmp_path / "out").opened(manifest):
-            pass
+    first, second = (Store(tmp_path / "out").opened(manifest) for _ in range(2))
+    with first, pytest.raises(ConfigurationError, match="in use"), second:
+        pass
     with Store(tmp_path / "out").opened(manifest):
         pass  # free again
 

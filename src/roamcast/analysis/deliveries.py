@@ -1,8 +1,9 @@
 """What should have arrived beside what did, and the measures of delivery. Defined in `roamcast.trace.summary`.
 
 Expected pairs and deliveries meet in one aggregation over their union instead of a join: both are grouped by event and
-node once, which costs one shuffle and no sort. Ties among the deliveries of a pair at one instant are resolved first,
-so that the first delivery of a pair is found by aggregates that fit Spark's hash tables.
+node once, which costs one shuffle and no sort. To find a pair's first delivery with aggregates that fit Spark's hash
+tables, time and hops are packed into one whole number: deliveries of the same event to the same node less than
+1 / `INSTANTS_PER_S` apart, 60 ns, count as simultaneous, and of these the one with the fewest hops is the first.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,9 @@ from roamcast.analysis.traces import RUN, of_kind, ratio
 RANK_ACCURACY = 10_000
 """Percentiles of up to so many deliveries of a run are exact; beyond, their rank is off by at most 1 in so many."""
 
+INSTANTS_PER_S = 2**24
+HOPS_MAX = 255  # of every protocol; beyond, hops do not decide which of two simultaneous deliveries is the first
+
 PAIR = [RUN, "event_id", "node"]
 PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
@@ -25,11 +29,13 @@ def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFr
 
     `shortest` is null for pairs that were not expected, -1 for those without a path.
     """
-    arrived = (
-        of_kind(trace, "delivered")
-        .groupBy(*PAIR, "t")
-        .agg(f.count(f.lit(1)).alias("arrivals"), f.min("hops").alias("hops"), f.min("value").alias("latency_s"))
-        .withColumn("shortest", f.lit(None).cast("int"))
+    arrived = of_kind(trace, "delivered").select(
+        *PAIR,
+        "t",
+        f.lit(1).cast("long").alias("arrivals"),
+        "hops",
+        f.col("value").alias("latency_s"),
+        f.lit(None).cast("int").alias("shortest"),
     )
     wanted = matches(trace, languages).select(
         *PAIR,
@@ -39,6 +45,7 @@ def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFr
         f.lit(None).cast("double").alias("latency_s"),
         "shortest",
     )
+    order = f.floor(f.col("t") * INSTANTS_PER_S) * (HOPS_MAX + 1) + f.least("hops", f.lit(HOPS_MAX))
     met = (
         arrived.unionByName(wanted)
         .groupBy(*PAIR)
@@ -46,8 +53,8 @@ def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFr
             f.max("shortest").alias("shortest"),
             f.sum("arrivals").alias("arrivals"),
             f.min("t").alias("first_t"),
-            f.min_by("latency_s", "t").alias("latency_s"),
-            f.min_by("hops", "t").alias("hops"),
+            f.min_by("latency_s", order).alias("latency_s"),
+            f.min_by("hops", order).alias("hops"),
         )
     )
     return met.select(*PAIR, "shortest", "arrivals", "first_t", "latency_s", "hops")

@@ -28,15 +28,24 @@ TASK_ATTEMPTS = 4  # embedded sessions do not repeat a failed task unless told
 DRIVER_MEMORY = "2g"
 
 # Most of a campaign's queries run once, over little data: with the fast compiler alone they take a half to a third of
-# the time. Its code cache is small by default, and Spark generates a lot of code.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+# the time. Its code cache is small by default, and Spark generates a lot of code. Big traces repay the better compiler.
+_BRISK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+_THOROUGH = "-XX:+UseParallelGC"
+BIG_TRACE_BYTES = 256 * 2**20
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
 def start_session(
-    master: str = LOCAL, *, memory: str = DRIVER_MEMORY, settings: dict[str, str] | None = None
+    master: str = LOCAL,
+    *,
+    trace_bytes: int = 0,
+    memory: str = DRIVER_MEMORY,
+    settings: dict[str, str] | None = None,
 ) -> SparkSession:
-    """The running session if there is one, else a new one; `settings` are Spark's own and win over ours."""
+    """The running session if there is one, else a new one, made for traces of about `trace_bytes`.
+
+    `settings` are Spark's own and win over ours.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -45,7 +54,7 @@ def start_session(
     if is_local(master):
         _share_import_path()
     builder = SparkSession.builder.master(_with_attempts(master)).appName("roamcast")
-    for name, value in (_settings(master, memory) | (settings or {})).items():
+    for name, value in (_settings(master, memory, trace_bytes) | (settings or {})).items():
         builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
@@ -59,10 +68,10 @@ def start_session(
 
 
 @contextmanager
-def spark_session(master: str = LOCAL) -> Iterator[SparkSession]:
+def spark_session(master: str = LOCAL, *, trace_bytes: int = 0) -> Iterator[SparkSession]:
     """A session while it lasts; one that ran before stays."""
     began = SparkSession.getActiveSession() is None
-    session = start_session(master)
+    session = start_session(master, trace_bytes=trace_bytes)
     try:
         yield session
     finally:
@@ -102,10 +111,10 @@ def _with_attempts(master: str) -> str:
     return master
 
 
-def _settings(master: str, memory: str) -> dict[str, str]:
+def _settings(master: str, memory: str, trace_bytes: int) -> dict[str, str]:
     settings = {
         "spark.driver.memory": memory,
-        "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
+        "spark.driver.defaultJavaOptions": _BRISK if trace_bytes < BIG_TRACE_BYTES else _THOROUGH,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -118,6 +127,7 @@ def _settings(master: str, memory: str) -> dict[str, str]:
         "spark.sql.files.openCostInBytes": str(256 * 1024),  # traces of small runs are small files: read many at a time
         "spark.sql.maxConcurrentOutputFileWriters": "32",  # more than there are kinds: rows need no sorting by kind
         "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",  # runs, whose percentiles need no sorting
         "spark.sql.parquet.filterPushdown": "true",
         "spark.python.worker.reuse": "true",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",

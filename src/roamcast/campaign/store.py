@@ -86,6 +86,10 @@ class Store:
         """Every run that is over, by its id."""
         return {outcome.run_id: outcome for outcome in _read_outcomes(self.trace.glob("batch=*/kind=run/*.parquet"))}
 
+    def trace_bytes(self) -> int:
+        """How much is committed."""
+        return sum(path.stat().st_size for path in self.trace.glob("batch=*/kind=*/*.parquet"))
+
     def replay_command(self, run_id: str) -> str:
         return f"roamcast campaign replay {shlex.quote(str(self.directory))} {run_id}"
 

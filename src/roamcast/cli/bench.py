@@ -12,6 +12,7 @@ import typer
 from roamcast.bench import fidelity as fidelity_bench
 from roamcast.bench import flood as flood_bench
 from roamcast.bench import odmrp as odmrp_bench
+from roamcast.cli.bench_spark import spark
 from roamcast.cli.output import print_json, print_table
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
@@ -22,6 +23,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 @app.callback()
 def _bench() -> None:
     """Measure speed and fidelity."""
+
+
+app.command()(spark)
 
 
 @app.command()

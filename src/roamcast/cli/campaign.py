@@ -54,7 +54,7 @@ def run(
     page: Path | None = None
     try:
         _say("starting Spark")
-        with spark_session(master) as session:
+        with spark_session(master, trace_bytes=store.trace_bytes()) as session:
             with showing_progress() as on_progress:
                 ending = conductor.conduct(session, precise=Precision(session, store), on_progress=on_progress)
             if report and len(ending.failed) < ending.planned:
@@ -201,7 +201,7 @@ def _analysed(directory: Path, master: str) -> Any:
 
     store = Store(directory)
     store.manifest()  # refuses a directory that holds no campaign before Spark is started
-    with spark_session(master) as session:
+    with spark_session(master, trace_bytes=store.trace_bytes()) as session:
         return analyse(session, store)
 
 

@@ -1,0 +1,171 @@
+"""Measures over a big trace: Spark's time and memory beside DuckDB's for the same query over the same Parquet.
+
+The trace is made up, but whole: every node asks for a range of numbers, every event is published with its shortest
+paths, and most expected pairs arrive. Both engines find the expected pairs from publications and subscriptions, match
+them with the first deliveries and answer counts, ratios, latency percentiles, hops and stretch per run. Each runs in a
+process of its own with two threads, so that its memory can be told; the answers must agree.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import roamcast
+from roamcast.trace.schema import SCHEMA
+
+THREADS = 2
+MEMORY = "2g"  # of Spark's heap; what the process takes in all is measured
+NODES = 100
+EVENTS = 2000  # per run
+POOL = 10_000
+SHARE = 0.5  # of the numbers that a subscription asks for
+ARRIVING = 0.95
+_SQL = Path(__file__).with_name("deliveries.sql.txt")
+_ANSWER = ("expected", "delivered", "delivered_reachable", "duplicates", "unexpected", "latency_ms_mean", "hops_mean")
+
+
+class Measured(NamedTuple):
+    deliveries: int
+    spark_s: float
+    spark_peak_gib: float
+    duckdb_s: float
+    duckdb_peak_gib: float
+    ratio: float
+
+
+def measure(deliveries: int) -> Measured:
+    with tempfile.TemporaryDirectory(prefix="roamcast-bench-") as place:
+        directory = Path(place)
+        written = write_trace(directory, deliveries)
+        spark, duckdb = (_child(engine, directory) for engine in ("spark", "duckdb"))
+    for ours, theirs in zip(spark["answer"], duckdb["answer"], strict=True):
+        assert np.allclose(ours, theirs, rtol=1e-6), (ours, theirs)
+    ratio = spark["wall_s"] / duckdb["wall_s"]
+    return Measured(written, spark["wall_s"], spark["peak_gib"], duckdb["wall_s"], duckdb["peak_gib"], ratio)
+
+
+def write_trace(directory: Path, deliveries: int) -> int:
+    """A trace of about so many deliveries, in the layout of a campaign; how many they are."""
+    random = np.random.default_rng(1)
+    per_run = EVENTS * (NODES - 1) * SHARE * ARRIVING
+    written = 0
+    for run in range(max(1, round(deliveries / per_run))):
+        written += _write_run(directory / f"batch={run:05d}", f"{run:016x}", random)
+    return written
+
+
+def _write_run(directory: Path, name: str, random: np.random.Generator) -> int:
+    low = random.integers(0, POOL, NODES)
+    high = low + int(POOL * SHARE)
+    interests = [
+        f"{a}..{b}" if b <= POOL else f"0..{b - POOL} {a}..{POOL}"
+        for a, b in zip(low.tolist(), high.tolist(), strict=True)
+    ]
+    _write(directory, "subscribed", name, node=np.arange(NODES), t=np.zeros(NODES), detail=interests)
+    publisher = random.integers(0, NODES, EVENTS)
+    published_t = np.sort(random.uniform(1, 100, EVENTS))
+    value = random.integers(0, POOL, EVENTS)
+    event = np.arange(1, EVENTS + 1)
+    shortest = random.integers(1, 8, (EVENTS, NODES)).astype(np.int16)
+    _write(
+        directory, "published", name, t=published_t, node=publisher, event_id=event, value=value.astype(float),
+        shortest_hops=pa.FixedSizeListArray.from_arrays(pa.array(shortest.ravel()), NODES).cast(pa.list_(pa.int16())),
+    )  # fmt: skip
+    wants = (value[:, None] - low[None, :]) % POOL < high - low
+    wants[np.arange(EVENTS), publisher] = False
+    arrives = wants & (random.random(wants.shape) < ARRIVING)
+    which, node = np.nonzero(arrives)
+    latency = random.exponential(0.05, len(which))
+    hops = shortest[which, node] + random.integers(0, 3, len(which))
+    _write(
+        directory, "delivered", name, t=published_t[which] + latency, node=node, event_id=event[which],
+        peer=publisher[which], value=latency, hops=hops.astype(np.int32),
+    )  # fmt: skip
+    _write(directory, "end", name, t=np.array([100.0]), count=np.array([NODES]))
+    return len(which)
+
+
+def _write(directory: Path, kind: str, run: str, **columns: Any) -> None:
+    rows = len(columns["t"])
+    columns |= {"run_id": pa.repeat(pa.scalar(run), rows)}
+    if kind in ("subscribed", "published"):
+        columns["category"] = pa.repeat(pa.scalar("intervals"), rows)
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in SCHEMA
+    ]
+    place = directory / f"kind={kind}"
+    place.mkdir(parents=True)
+    table = pa.table(dict(zip(SCHEMA.names, arrays, strict=True))).drop_columns("kind")
+    pq.write_table(table, place / "part-00000.parquet", compression="zstd")
+
+
+def _child(engine: str, directory: Path) -> dict[str, Any]:
+    source = str(Path(roamcast.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-m", "roamcast.bench.spark_measures", engine, str(directory)],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{engine} failed: {done.stderr[-2000:]}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _with_spark(directory: Path) -> tuple[float, list[Any], list[int]]:
+    from roamcast.analysis.deliveries import delivery_measures, pairs
+    from roamcast.analysis.measures import contents
+    from roamcast.analysis.traces import read_traces
+    from roamcast.campaign.session import start_session
+
+    size = sum(path.stat().st_size for path in directory.rglob("*.parquet"))
+    session = start_session(f"local[{THREADS}]", memory=MEMORY, trace_bytes=size)
+    session.range(1000).selectExpr("sum(id)").collect()
+    began = perf_counter()
+    trace = read_traces(session, directory)
+    measured = delivery_measures(pairs(trace, contents(trace).languages))
+    rows = measured.orderBy("run_id").select(*_ANSWER).collect()
+    spent = perf_counter() - began
+    java = session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    return spent, [list(row) for row in rows], [java]
+
+
+def _with_duckdb(directory: Path) -> tuple[float, list[Any], list[int]]:
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": THREADS})
+    query = _SQL.read_text(encoding="utf-8").replace("{directory}", str(directory))
+    began = perf_counter()
+    rows = connection.sql(query).project(", ".join(_ANSWER)).fetchall()
+    return perf_counter() - began, [list(row) for row in rows], []
+
+
+def _peak_gib(pids: list[int]) -> float:
+    """The most memory that the processes ever had, each at its own worst moment."""
+    total_kib = 0
+    for pid in pids:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        total_kib += next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+    return total_kib / 2**20
+
+
+def _main() -> None:
+    engine, directory = sys.argv[1], Path(sys.argv[2])
+    spent, answer, helpers = (_with_spark if engine == "spark" else _with_duckdb)(directory)
+    print(json.dumps({"wall_s": spent, "answer": answer, "peak_gib": _peak_gib([os.getpid(), *helpers])}))
+
+
+if __name__ == "__main__":
+    _main()
