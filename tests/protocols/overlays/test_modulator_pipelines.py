@@ -106,7 +106,13 @@ def test_a_modulator_that_moves_at_any_point_goes_on_as_if_it_had_not(text: str,
 
 @pytest.mark.parametrize(
     "state",
-    [b"", b"\xc1", b"\x90", bytes(5000), *(msgspec.msgpack.encode(part) for part in ([[9.0]], [[1.5]], [[1.0, 2.0]], ["x"]))],
+    [
+        b"",
+        b"\xc1",
+        b"\x90",
+        bytes(5000),
+        *(msgspec.msgpack.encode(part) for part in ([[9.0]], [[1.5]], [[1.0, 2.0]], ["x"])),
+    ],
 )
 def test_a_state_that_does_not_fit_is_a_peers_nonsense(state: bytes) -> None:
     with pytest.raises(PeerError):
@@ -134,5 +140,5 @@ def test_a_state_that_does_not_fit_is_a_peers_nonsense(state: bytes) -> None:
     ],
 )
 def test_other_pipelines_are_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="^modulator: "):
+    with pytest.raises(ConfigurationError, match=r"^modulator: "):
         compile_modulator(text)

@@ -297,7 +297,7 @@ class ClientManager:
                 self.drop(client)
                 if not row.is_passive:
                     self._deregister(row)
-            elif row.bytes_in:
+            elif row.bytes_in or row.cpu_s:
                 self._channel.post(ModulatorMeasured(client, row.bytes_in, row.bytes_out, row.cpu_s))
                 row.bytes_in = row.bytes_out = 0
                 row.cpu_s = 0.0

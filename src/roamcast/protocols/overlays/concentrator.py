@@ -30,6 +30,7 @@ PIECE_BYTES = 1150  # with all envelopes a piece fits a datagram and an 802.11 f
 BUFFER_PACKETS = 256  # a long message's pieces all wait while AODV seeks a route
 ASSEMBLIES_MAX = 64  # messages that may be incomplete at one time
 SUSPICION_S = 10.0  # a node that could not be reached is avoided as a relay for so long
+DETOURS_MAX = 2  # then the end of the route is tried straight: relays that do not know what others found out may loop
 RETRY = "concentrator.retry"
 NO_PATH = "overlays: no path"
 
@@ -93,9 +94,9 @@ class Concentrator(UnicastOwner):
         for index, piece in enumerate(pieces):
             self.unicast.send(destination, Fragment(self._fragmented, index, len(pieces), piece))
 
-    def carry(self, path: tuple[int, ...], payload: Any, hops: int = 0) -> None:
+    def carry(self, path: tuple[int, ...], payload: Any, hops: int = 0, detours: int = 0) -> None:
         """Sends a payload along a source route, which ends with its destination."""
-        self.send(path[0], Carried(path[1:], hops, payload))
+        self.send(path[0], Carried(path[1:], hops, detours, payload))
 
     def ask(
         self,
@@ -147,7 +148,9 @@ class Concentrator(UnicastOwner):
         if not isinstance(payload, Carried):
             return
         if payload.path:
-            self.carry(self.detour(payload.path[-1]), payload.payload, payload.hops)
+            end = payload.path[-1]
+            way = self.detour(end) if payload.detours < DETOURS_MAX else (end,)
+            self.carry(way, payload.payload, payload.hops, payload.detours + 1)
         else:
             self.host.dropped(NO_PATH)
 
@@ -156,7 +159,7 @@ class Concentrator(UnicastOwner):
     def _relay(self, source: int, message: Carried, hops: int) -> None:
         hops = min(255, message.hops + hops)
         if message.path:
-            self.carry(message.path, message.payload, hops)
+            self.carry(message.path, message.payload, hops, message.detours)
         else:
             self.suspects.pop(source, None)
             self.on_unicast(source, message.payload, hops)

@@ -334,6 +334,7 @@ class Carried(Message, frozen=True, tag=45):
 
     path: tuple[Address, ...]  # where it goes after the receiver of this frame; ends with its destination
     hops: Hops  # frames in a row that brought it to the sender of this frame
+    detours: Hops  # how often a relay had to find a way of its own
     payload: Forward | Delivery | Probe
 
     @property

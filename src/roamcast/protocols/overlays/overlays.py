@@ -138,5 +138,6 @@ class Overlays(Protocol):
     def leave(self) -> None:
         self.member.leave()
         if self.broker is not None:
+            self._search.retire()
             for client, row in self.broker.clients.table.items():
                 self.concentrator.send(client, ReportAck(row.epoch, False))

@@ -52,6 +52,10 @@ class RingSearch:
             self._ring = 0
             self._seek()
 
+    def retire(self) -> None:
+        """This node does not offer itself as a broker any more."""
+        self._load = None
+
     def on_message(self, sender: int, message: Message) -> bool:
         """True if the message belongs to a search and is dealt with."""
         if isinstance(message, Seek):
