@@ -145,6 +145,15 @@ def test_no_two_cells_are_equally_close() -> None:
     assert sorted(around, key=lambda vertex: closeness(vertex, (0, 0))) == [(0, 1), (1, 0), (-1, 0), (0, -1)]
 
 
+def test_a_target_on_an_edge_lies_in_one_face_only() -> None:
+    west, east, south = (250.0, 450.0), (400.0, 450.0), (260.0, 330.0)
+    positions: list[Vertex] = [west, east, (250.0, 350.0), south, (150.0, 300.0), (400.0, 400.0), (300.0, 550.0)]
+    heard = {
+        a: [b for b in positions if b != a and (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 <= 200**2] for a in positions
+    }
+    everyone_finds_the_nearest(NODES, heard, [(275.0, 450.0), (400.0, 425.0), (325.0, 450.0)])
+
+
 def test_a_tour_whose_start_is_gone_begins_anew_instead_of_going_on_for_ever() -> None:
     ring = cells("###  #.#  ###")
     start: Vertex = (7, 7)  # the cell where the tour began has lost its last member meanwhile

@@ -40,6 +40,7 @@ from roamcast.protocols.georendezvous.cells import Vertex
 
 Closeness = tuple[float, float, float]
 
+_ASIDE = 1e-4  # cells or metres
 _SAME_DIRECTION = 1e-9  # radians; different edges of a vertex differ by far more
 
 
@@ -87,7 +88,7 @@ def begin_tour(here: Vertex, planar: list[Vertex], target: Vertex) -> Step | Non
     """The first step of the tour from a local minimum, or `None` if there is nowhere to go."""
     if not planar:
         return None
-    first = _next_after(_direction(here, target), here, planar)
+    first = _next_after(_toward(here, target), here, planar)
     return Step(first, Tour(here, here, (here, first), 1))
 
 
@@ -97,7 +98,7 @@ def continue_tour(here: Vertex, planar: list[Vertex], target: Vertex, tour: Tour
         return None
     back = _direction(here, tour.previous)
     step = _next_after(back, here, planar)
-    if here == tour.start and _turn(back, _direction(here, target)) < _turn(back, _direction(here, step)):
+    if here == tour.start and _turn(back, _toward(here, target)) < _turn(back, _direction(here, step)):
         return None
     if (here, step) == tour.marked:
         return begin_tour(here, planar, target)
@@ -106,6 +107,11 @@ def continue_tour(here: Vertex, planar: list[Vertex], target: Vertex, tour: Tour
 
 def _direction(here: Vertex, there: Vertex) -> float:
     return atan2(there[1] - here[1], there[0] - here[0])
+
+
+def _toward(here: Vertex, target: Vertex) -> float:
+    """The direction of the target, which lies a tiny step aside (`closer`): never exactly that of an edge."""
+    return atan2(target[1] + _ASIDE - here[1], target[0] + _ASIDE / 16 - here[0])
 
 
 def _turn(since: float, direction: float) -> float:
