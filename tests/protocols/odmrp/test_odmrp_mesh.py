@@ -350,6 +350,29 @@ def test_a_client_that_unsubscribes_is_not_served_any_more() -> None:
     assert net.contents(2) == [7000]
 
 
+def test_many_subscriptions_travel_in_parts() -> None:
+    net = with_brokers(line(3), {1})
+    for low in range(0, 8000, 1000):
+        net.subscribe(2, Intervals.of((low, low + 10)))
+    net.run(3.0)
+    assert len(senders(net, "Attach")) >= 2
+    for content in (5, 7005, 500):
+        net.publish(0, content)
+    net.run(3.0)
+    assert sorted(net.contents(2), key=float) == [5, 7005]
+
+
+def test_a_client_that_repeats_itself_changes_nothing() -> None:
+    net = with_brokers(line(3), {1, 0}, client_refresh_s=1.0)
+    net.subscribe(2, LOW)
+    net.run(3.0)
+    question = OdmrpParameters().encoder().digest(42)
+    assert question is not None
+    told = net.node(1).clients.member(1, question)
+    net.run(5.0)
+    assert net.node(1).clients.member(1, question) == told
+
+
 # -- Parameters --------------------------------------------------------------------------------------------------
 
 
