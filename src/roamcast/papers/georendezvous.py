@@ -328,9 +328,9 @@ def _figure_3d() -> Figure:
         title="Length of the notification tree: eight points against one",
         paper="georendezvous",
         section="section 4, figure 3(d)",
-        setting="600 uniform static nodes with 45 neighbours each, no collisions. The length of a tree is the number of "
-        "frames that carry one event, after pruning. With eight points subscribers try the nearest two. Four publishers "
-        "have a tree each; subscribers follow 19 of 20 topics, so an event has 95 % of them as receivers.",
+        setting="600 uniform static nodes with 45 neighbours each, no collisions. The length of a tree is the number "
+        "of frames that carry one event, after pruning. With eight points subscribers try the nearest two. Four "
+        "publishers have a tree each; subscribers follow 19 of 20 topics, so 95 % of them receive an event.",
         quick=_trees(QUICK_SEEDS, [1, 2, 4, 8, 16, 32]),
         paper_scale=_trees(PAPER_SEEDS, [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32]),
         quick_note=f"{QUICK_SEEDS} networks per point instead of 200.",
