@@ -52,8 +52,8 @@ _RIVAL_CURVES = tuple(Curve(label, label, DELIVERY) for label in RIVALS)
 _WAITING = (
     "The mean is made by the few events that wait for a repair. In a run of 100 nodes, 7 % of SOMER's deliveries "
     "took over a second and made up 59 % of the mean (PS-MAODV: 4 % and 40 %); half of all arrived within 41 ms "
-    "(31 ms), over 9.0 hops (7.0). The way through roots is no shorter than a fresh tree's, and an event that PS- "
-    "MAODV loses but SOMER delivers late counts against SOMER."
+    "(31 ms), over 9.0 hops (7.0). The way through roots is no shorter than a fresh tree's, and an event that "
+    "PS-MAODV loses but SOMER delivers late counts against SOMER."
 )
 
 FIGURE_6_5 = Figure(
