@@ -64,5 +64,3 @@ spark.sql("""
 from roamcast.analysis.deliveries import delivery_measures, pairs  # noqa: E402 - a cell of its own
 
 delivery_measures(pairs(trace)).join(plan, "run_id").groupBy("protocol").avg("delivery_ratio", "stretch_mean").show()
-
-spark.stop()
