@@ -15,9 +15,10 @@ root is there.
 to all neighbouring roots, together with those entries of others that they have not been told yet. Thus entries flood
 among all roots. News do not wait for the next period: a tree unknown so far, one that wants more than before or has
 other neighbours go on after `WORD_HOLD_S`. A root whose interest grows beyond what it said last, or whose neighbours
-change, speaks up before its time, though not twice within `NEWS_SPACING_S`. An interest that shrinks waits for the
-period: until then somebody merely sends events in vain. A neighbouring root that appears is told everything. An
-advertisement says which entry of the receiver the sender knows, so that a lost one is noticed and said again.
+change, speaks up before its time: at once after a quiet period, but where there is always something new the time
+between doubles, from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`. An interest that shrinks waits for the period: until
+then somebody merely sends events in vain. A neighbouring root that appears is told everything. An advertisement says
+which entry of the receiver the sender knows, so that a lost one is noticed and said again.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
@@ -36,7 +37,8 @@ from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
 WORD_HOLD_S = 0.2  # news from other roots wait so long for further news
-NEWS_SPACING_S = 2.0  # between two entries of one root that come before their time
+NEWS_SPACING_S = 1.0  # between the first two entries of one root that come before their time
+NEWS_SPACING_MAX_S = 4.0  # between any two; former links live longer, so nothing is lost that waits for the news
 RETELL_SPACING_S = 2.0  # between two times that a root tells the same neighbour everything again
 ENTRIES_CHARACTERS_MAX = 900  # of the text form of interests in one advertisement; it must fit into a frame
 
@@ -66,6 +68,7 @@ class AdvertisingTree(TreeProtocol):
         self._sequence = 0  # of own advertisements
         self._advertised: Interest | None = None
         self._advertised_s = -NEWS_SPACING_S
+        self._spacing_s = NEWS_SPACING_S
 
     def on_message(self, sender: int, message: Message) -> None:
         match message:
@@ -205,6 +208,9 @@ class AdvertisingTree(TreeProtocol):
         """The period is over, or the interest has grown: the own entry, and what others have not been told."""
         if self.role != "root":
             return
+        period_s = self.somer.advertisement_period_s
+        early = self.host.now() < self._advertised_s + period_s
+        self._spacing_s = min(2 * self._spacing_s, NEWS_SPACING_MAX_S) if early else NEWS_SPACING_S
         self._sequence += 1
         self._advertised = self.effective_interest
         self._advertised_s = self.host.now()
@@ -223,7 +229,7 @@ class AdvertisingTree(TreeProtocol):
             self._advertise_soon()
 
     def _advertise_soon(self) -> None:
-        wait_s = self._advertised_s + NEWS_SPACING_S - self.host.now()
+        wait_s = self._advertised_s + self._spacing_s - self.host.now()
         self.host.set_timer(max(WORD_HOLD_S, wait_s), ADVERTISE)
 
     def _pass_word(self) -> None:

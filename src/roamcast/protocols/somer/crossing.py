@@ -33,7 +33,7 @@ from roamcast.protocols.trees.messages import EventMessage, Publication
 
 Legs = tuple[Leg, ...]
 
-STRAND_RETRY_S = 0.5  # an event for trees that cannot be reached now is tried again after so long
+STRAND_RETRY_S = 0.8  # an event for trees that cannot be reached now is tried again after so long
 STRAND_TRIES = 6
 STRANDED = ("stranded", 0)
 
