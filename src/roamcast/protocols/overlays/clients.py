@@ -347,9 +347,12 @@ class ClientManager:
     def _learn_source(self, source: int) -> None:
         self.sources[source] = None
         for row in self.table.values():
-            if not row.is_passive and row.wants:
-                message = Register(self._registration(row))
-                self._concentrator.ask(("register", row.client, source), source, message)
+            self._register_at(row, source)
+
+    def _register_at(self, row: ClientRow, source: int) -> None:
+        key = ("register", row.client, source)
+        if row.wants and not row.is_passive and not self._concentrator.is_asking(key):
+            self._concentrator.ask(key, source, Register(self._registration(row)))
 
     def _on_announce(self, source: int, message: Announce, hops: int) -> None:
         rows: list[Registration] = []
@@ -369,10 +372,14 @@ class ClientManager:
         event = message.event
         if message.source not in self.sources:  # its announcement was made to a former life of this broker
             self._learn_source(message.source)
-        for client, previous in message.targets:
+        for client, epoch, previous in message.targets:
             row = self.table.get(client)
             if row is None:
-                self.send_after(client, Arrival(event, message.hops + hops, previous), message.source)
+                self.send_after(client, epoch, Arrival(event, message.hops + hops, previous), message.source)
+                continue
+            if row.epoch != epoch:
+                # What the source believes the client to have, it had in another epoch. It has to hear of this one.
+                self._register_at(row, message.source)
                 continue
             row.origins[event.publisher] = message.source
             if row.intake.is_new(event):
@@ -381,11 +388,12 @@ class ClientManager:
             elif not row.is_passive:
                 self._receipt_soon(row, event.publisher)
 
-    def send_after(self, client: int, arrival: Arrival, source: int) -> None:
+    def send_after(self, client: int, epoch: int, arrival: Arrival, source: int) -> None:
         """The client has another site by now; its events follow it, unless the variant gives them up."""
         moved = self.moved.get(client)
-        if moved is not None and self._parameters.relocation in ("strict", "fresh-modulator"):
-            onward = Forward(source, arrival.hops, ((client, arrival.previous),), arrival.event)
+        follows = self._parameters.relocation in ("strict", "fresh-modulator")
+        if moved is not None and moved[0] == epoch and follows:
+            onward = Forward(source, arrival.hops, ((client, epoch, arrival.previous),), arrival.event)
             self._concentrator.carry(self._brokers.path(moved[2]), onward)
 
     def drain(self, row: ClientRow) -> None:

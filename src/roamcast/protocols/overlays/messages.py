@@ -220,7 +220,7 @@ class Forward(Message, frozen=True, tag=34):
 
     source: Address  # the producer's home broker
     hops: Hops  # from the producer to there
-    targets: tuple[tuple[Address, Count], ...]  # each consumer, and its previous event of this producer
+    targets: tuple[tuple[Address, Count, Count], ...]  # consumer, its epoch, its previous event of this producer
     event: Event
 
 

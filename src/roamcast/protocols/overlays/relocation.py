@@ -227,7 +227,7 @@ class Relocation:
         for arrival in row.intake:  # came, but was not its turn: the destination will know what to do with it
             source = row.origins.get(arrival.event.publisher, NOBODY)
             if self._buffers and source != NOBODY:
-                self._clients.send_after(client, arrival, source)
+                self._clients.send_after(client, row.epoch, arrival, source)
 
     def _on_done(self, source: int, message: HandoffDone, hops: int) -> None:
         moved = self._clients.moved.get(message.client)

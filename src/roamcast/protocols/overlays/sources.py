@@ -40,6 +40,9 @@ EXPIRED = "overlays: store lifetime"
 FULL = "overlays: store full"
 
 
+Target = tuple[int, int, int]  # client, its epoch, its previous event
+
+
 class Subscriber:
     """A consumer as a producer's home broker sees it."""
 
@@ -248,9 +251,10 @@ class SourceManager:
             if client != publisher and subscriber.wants.matches(event)
         ]
         previous = log.append(entry, wanting)
-        by_site: dict[int, list[tuple[int, int]]] = {}
+        by_site: dict[int, list[Target]] = {}
         for client in wanting:
-            by_site.setdefault(self.subscribers[client].site, []).append((client, previous[client]))
+            subscriber = self.subscribers[client]
+            by_site.setdefault(subscriber.site, []).append((client, subscriber.rank[0], previous[client]))
         for site, targets in by_site.items():
             self._forward(entry, site, targets)
         entry.due_s = self._host.now() + self._parameters.retry_s
@@ -262,17 +266,17 @@ class SourceManager:
     def _send(self, log: ProducerLog, entry: Entry, clients: list[int]) -> None:
         """Sends an event that is in the log already."""
         number = entry.event.number
-        by_site: dict[int, list[tuple[int, int]]] = {}
+        by_site: dict[int, list[Target]] = {}
         for client in clients:
             subscriber = self.subscribers.get(client)
             if subscriber is not None:
                 site = subscriber.site_of(log.publisher, number)
-                by_site.setdefault(site, []).append((client, log.previous(client, number)))
+                by_site.setdefault(site, []).append((client, subscriber.rank[0], log.previous(client, number)))
         for site, targets in by_site.items():
             self._forward(entry, site, targets)
         self._tick_later()
 
-    def _forward(self, entry: Entry, site: int, targets: list[tuple[int, int]]) -> None:
+    def _forward(self, entry: Entry, site: int, targets: list[Target]) -> None:
         message = Forward(self._host.address, entry.hops, tuple(targets), entry.event)
         self._concentrator.carry(self._brokers.path(site), message)
 
