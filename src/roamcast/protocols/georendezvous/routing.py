@@ -11,8 +11,8 @@ frame: the packet is steered anew, from here and without that neighbour.
 A packet for a *place* is at home in the vertex that steering ends at. The owner may know earlier that this cell is the
 home, because it keeps something under that key already (`is_home`); that saves the tour around an empty cell.
 A packet for a *node* goes toward the place where the node was last known. Whoever is next to the node's cell on the way
-hands it over; on a tour and at the end of the way it is enough to hear the node, so one that has moved on by less than
-the radio range is still found.
+hands it over. Whoever hears that the node is elsewhere by now sends it the packet directly, so one that has moved on by
+less than the radio range is found.
 
 A node that has just started knows nobody. It asks for beacons, and holds all packets until the answers are in.
 
@@ -233,7 +233,7 @@ class CellRouter:
             self._owner.on_arrival(packet.payload, packet.hops)
             return
         known = self.neighbourhood.nodes.get(addressee)
-        if known is not None and (packet.tour is not None or self.graph.adjacent(self.here, known.vertex)):
+        if known is not None and (known.vertex != packet.target or self.graph.adjacent(self.here, known.vertex)):
             self._hop(addressee, packet)
         else:
             self._steer(packet)
@@ -268,8 +268,6 @@ class CellRouter:
     def _arrive(self, packet: Packet) -> None:
         if packet.addressee == NOBODY:
             self._owner.on_arrival(packet.payload, packet.hops)
-        elif packet.addressee in self.neighbourhood.nodes:
-            self._hop(packet.addressee, packet)
         else:
             self.host.dropped(DROP_ABSENT, packet.payload.event_id)
 
