@@ -132,6 +132,14 @@ def test_an_event_waits_for_the_one_before_it_unless_that_one_has_expired() -> N
     assert taken(intake) == [5]
 
 
+def test_an_event_that_waits_for_one_that_nobody_sends_any_more_does_not_hold_up_the_rest() -> None:
+    intake = Intake()
+    intake.offer(event(4), 3, 1)  # 3 was lost; then the sender learned that both had arrived over another broker
+    intake.offer(event(5), 0, 1)
+    assert taken(intake) == [5]
+    assert len(intake) == 0
+
+
 def test_a_site_to_be_goes_on_from_where_the_other_one_has_got() -> None:
     intake = Intake()
     for number in (4, 5, 6):

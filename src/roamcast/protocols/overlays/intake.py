@@ -59,16 +59,16 @@ class Intake:
             self.taken[publisher] = max(number, self.taken.get(publisher, 0))
 
     def _next(self, publisher: int) -> Arrival | None:
+        """The earliest event whose previous one is taken. Earlier ones that wait in vain are obsolete then: their
+        sender would have named them as previous if they still mattered."""
         waiting = self._waiting[publisher]
         taken = self.taken.get(publisher, 0)
-        while waiting:
-            number = min(waiting)
+        for number in sorted(waiting):
             arrival = waiting[number]
-            if number > taken and arrival.previous > taken and not self._passes_over:
-                return None
-            del waiting[number]
-            self._count -= 1
-            if number > taken:
+            if number > taken and (arrival.previous <= taken or self._passes_over):
+                for obsolete in [earlier for earlier in waiting if earlier <= number]:
+                    del waiting[obsolete]
+                    self._count -= 1
                 return arrival
         return None
 
