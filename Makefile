@@ -10,7 +10,7 @@ demo: $(READY)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(VENV)/bin/ruff check src tests examples

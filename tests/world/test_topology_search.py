@@ -27,7 +27,8 @@ def test_distances_are_those_of_a_plain_breadth_first_search(nodes: int, changes
     random = Random(seed)
     topology = Topology(nodes)
     for _ in range(changes):
-        topology.set_contact(*random.sample(range(nodes), 2), random.random() < 0.8)
+        a, b = random.sample(range(nodes), 2)
+        topology.set_contact(a, b, random.random() < 0.8)
         if random.random() < 0.1:
             topology.set_up(random.randrange(nodes), random.random() < 0.5)
     for source in range(nodes):
