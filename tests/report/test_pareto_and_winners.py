@@ -8,7 +8,7 @@ import pytest
 
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.plan import plan_table, points, replicates
-from roamcast.report.figures import common_layout, layouts_of, measure_figure
+from roamcast.report.figures import common_layout, decades, layouts_of, logarithmic, measure_figure, spans_decades
 from roamcast.report.pareto import front, limits, tradeoffs
 from roamcast.report.winners import winners_table
 
@@ -99,6 +99,17 @@ def test_who_wins_where(campaign: Campaign) -> None:
     assert "ahead of gossip" in base[1].note
     assert (crowded[1].text, crowded[1].tone) == ("flooding, gossip", "")  # an erratic best rules nobody out
     assert [row[2].text for row in table.rows] == ["gossip"] * 3
+
+
+def test_decades_make_room_for_nothing() -> None:
+    wide = pd.Series([0.0, 0.2, 40.0])
+    assert spans_decades(wide)
+    assert logarithmic(wide)["type"] == "symlog"
+    assert decades(wide) == [0.0, 1.0, 10.0]
+    assert not spans_decades(pd.Series([0.0, 5.0, 40.0]))
+    assert not spans_decades(pd.Series([0.0, 0.0]))
+    assert not spans_decades(pd.Series([-1.0, 0.001, 40.0]))
+    assert logarithmic(pd.Series([3.0, 300.0]))["type"] == "log"
 
 
 def test_a_sweep_is_a_panel_with_its_own_axis(campaign: Campaign) -> None:

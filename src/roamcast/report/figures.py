@@ -6,6 +6,7 @@ table and two axis titles. Altair checks each against the Vega-Lite schema; vl-c
 
 import itertools
 import json
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -188,16 +189,27 @@ def _set_y(spec: dict[str, Any], title: str, most: float | None, rows: pd.DataFr
         y["scale"]["domainMax"] = most
     if most is None and spans_decades(rows["mean"]):
         y["scale"] = logarithmic(rows["mean"])
+        y["axis"] |= {"values": decades(rows["mean"]), "format": "~g"}
 
 
-def spans_decades(values: "pd.Series[Any]") -> bool:
+def spans_decades(means: "pd.Series[Any]") -> bool:
     """Whether an even scale would press most of the values together."""
-    return bool(values.min() > 0 and values.max() / values.min() > LOGARITHMIC_ABOVE)
+    positive = means[means > 0]
+    return bool(means.min() >= 0 and len(positive) and positive.max() / positive.min() > LOGARITHMIC_ABOVE)
 
 
 def logarithmic(means: "pd.Series[Any]") -> dict[str, Any]:
-    """A scale of decades. What an interval has below it, 0 and less included, is shown at its lower end."""
+    """A scale of decades, with a place for 0 where it occurs. What is below it is shown at its lower end."""
+    if means.min() == 0:
+        return {"type": "symlog", "constant": means[means > 0].min(), "domainMin": 0, "clamp": True, "nice": False}
     return {"type": "log", "domainMin": means.min() / 1.5, "clamp": True, "nice": False}
+
+
+def decades(means: "pd.Series[Any]") -> list[float]:
+    """The ticks of such a scale, none above the largest mean: it ends where the data does."""
+    positive = means[means > 0]
+    exponents = range(math.ceil(math.log10(positive.min() / 1.5)), math.floor(math.log10(positive.max())) + 1)
+    return [0.0] * bool(means.min() == 0) + [10.0**exponent for exponent in exponents]
 
 
 def drawn(spec: dict[str, Any], rows: pd.DataFrame, columns: list[str]) -> str:

@@ -94,4 +94,5 @@ def _drawn(rows: pd.DataFrame, cost: str, campaign: Campaign) -> str:
     encoding["y"]["axis"]["title"] = figures.axis_title(MEASURES[GAIN])
     if figures.spans_decades(rows["cost"]):
         encoding["x"]["scale"] = figures.logarithmic(rows["cost"])
+        encoding["x"]["axis"] |= {"values": figures.decades(rows["cost"]), "format": "~g"}
     return figures.drawn(spec, rows, COLUMNS)
