@@ -182,6 +182,14 @@ def test_what_was_processed_but_is_not_settled_is_kept_and_not_repeated() -> Non
     assert log.last_unreceived(7) == 1
 
 
+def test_a_client_that_starts_over_gets_a_chain_from_its_new_beginning() -> None:
+    log = ProducerLog(1, 0.0)
+    log.restart(7, 4)  # its former site had got as far as 4, the client itself had not
+    log.restart(7, 0)
+    assert log.append(Entry(event(1), 1, 0.0), [7]) == {7: 0}
+    assert log.append(Entry(event(2), 1, 0.0), [7]) == {7: 1}
+
+
 def test_the_store_has_a_bound_and_a_lifetime() -> None:
     log = ProducerLog(1, 0.0)
     for number in range(1, 6):

@@ -80,7 +80,7 @@ class ProducerLog:
     def restart(self, client: int, cursor: int) -> None:
         """The client starts over behind `cursor`."""
         self._received[client] = cursor
-        self._tails[client] = max(self._tails.get(client, 0), cursor)
+        self._tails[client] = cursor
         for number, entry in self.entries.items():
             if number <= cursor:
                 entry.unreceived.pop(client, None)
