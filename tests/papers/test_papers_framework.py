@@ -53,6 +53,12 @@ def test_differences_are_paired_by_seed() -> None:
     assert interval(estimate) == pytest.approx([1, 1, 1])
 
 
+def test_weights_let_observations_count_instead_of_runs() -> None:
+    rows = [("a", 1.0, 0, 10.0, 1.0), ("a", 1.0, 1, 40.0, 3.0), ("a", 1.0, 2, math.nan, 0.0)]
+    weighed = Sample(pd.DataFrame(rows, columns=["curve", "x", "seed", "value", "weight"]))
+    assert weighed.values() == {"a": {1.0: pytest.approx((10 + 3 * 40) / 4)}}
+
+
 def test_one_seed_gives_no_interval_and_missing_runs_no_value() -> None:
     alone = sample({("a", 1.0): [3.0]})
     found = alone.estimates([lambda values: values["a"][1.0], lambda values: values["b"][1.0]])

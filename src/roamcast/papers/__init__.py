@@ -23,7 +23,8 @@ it, put it into its module's `FIGURES`, and its module into `catalogue`.
         ),
     )
 
-- `curves` name the *raw* values: for every label and every x the mean of a measure over the seeds.
+- `curves` name the *raw* values: for every label and every x the mean of a measure over the seeds. Where runs contribute
+  unequally many observations, `weight` lets each observation count the same instead of each run.
 - `shown` turns raw values into what the paper draws (shares of the minimum, an index, a gain); see `shapes`.
 - A claim's `statistic` is a number computed from the raw values, and `region` where it must lie. A claim holds if its
   whole confidence interval lies inside the region, fails if all of it lies outside, and is undecided otherwise: more

@@ -32,27 +32,28 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Sample:
-    """The observations of a figure: for every curve, x and seed one value."""
+    """The observations of a figure: for every curve, x and seed one value, and how much it counts in the mean."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         known = rows.dropna(subset=["x", "value"])
-        cells = known.groupby(["curve", "x", "seed"], sort=False, observed=True)["value"].mean()
-        table = cells.unstack("seed")
-        self.seeds: list[int] = sorted(map(int, table.columns))
-        self._keys: list[tuple[str, X]] = list(table.index)
-        self._observed = table[self.seeds].to_numpy(dtype=np.float64)
+        weight = known.get("weight", 1.0)
+        weighed = known.assign(weight=weight, part=known["value"] * weight)
+        sums = weighed.groupby(["curve", "x", "seed"], sort=False, observed=True)[["part", "weight"]].mean()
+        parts, weights = sums["part"].unstack("seed"), sums["weight"].unstack("seed")
+        self.seeds: list[int] = sorted(map(int, parts.columns))
+        self._keys: list[tuple[str, X]] = list(parts.index)
+        self._parts = parts[self.seeds].to_numpy(dtype=np.float64)
+        self._weights = weights[self.seeds].to_numpy(dtype=np.float64)
 
     def values(self, without: int | None = None) -> Values:
         """The means over all seeds, or over all but the one at this place of `seeds`."""
         kept = np.ones(len(self.seeds), dtype=np.bool_)
         if without is not None:
             kept[without] = False
-        observed = self._observed[:, kept]
-        counts = np.sum(np.isfinite(observed), axis=1)
-        sums = np.nansum(observed, axis=1)
+        totals, weights = (np.nansum(table[:, kept], axis=1) for table in (self._parts, self._weights))
         values: Values = {}
-        for (curve, x), count, total in zip(self._keys, counts, sums, strict=True):
-            values.setdefault(curve, {})[x] = float(total / count) if count else nan
+        for (curve, x), total, weight in zip(self._keys, totals, weights, strict=True):
+            values.setdefault(curve, {})[x] = float(total / weight) if weight else nan
         return values
 
     def estimates(self, functions: Iterable[Callable[[Values], float]]) -> list[Estimate]:

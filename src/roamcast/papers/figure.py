@@ -23,7 +23,7 @@ Values = dict[str, dict[X, float]]
 Statistic = Callable[[Values], float]
 Shape = Callable[[Values], Values]
 Rows = Callable[[SparkSession, Store], pd.DataFrame]
-"""Columns `curve`, `x`, `seed`, `value`; values of the same curve, x and seed are averaged."""
+"""Columns `curve`, `x`, `seed`, `value` and perhaps `weight`; values of the same curve, x and seed are averaged."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -33,6 +33,7 @@ class Curve(msgspec.Struct, frozen=True):
     contender: str  # its label in the campaign
     measure: str  # of `roamcast.trace.measures`
     where: dict[str, str] = {}  # swept setting -> the value it must have, as the plan writes it
+    weight: tuple[str, ...] = ()  # measures whose product says how much a run counts; else all count the same
 
 
 class Region(msgspec.Struct, frozen=True):

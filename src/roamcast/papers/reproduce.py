@@ -81,7 +81,7 @@ class Reproduction:
 
 def curve_rows(figure: Figure, session: SparkSession, store: Store) -> pd.DataFrame:
     """The figure's curves, one row per curve, x and seed, from the measures of every run."""
-    measures = sorted({curve.measure for curve in figure.curves})
+    measures = sorted({name for curve in figure.curves for name in (curve.measure, *curve.weight)})
     settings = sorted({figure.x, *(name for curve in figure.curves for name in curve.where)})
     wanted = list(dict.fromkeys(["protocol", "seed", *settings, *measures]))
     runs = measured_runs(session, store).select(*wanted).toPandas()
@@ -90,8 +90,9 @@ def curve_rows(figure: Figure, session: SparkSession, store: Store) -> pd.DataFr
         mine = runs[runs["protocol"] == curve.contender]
         for name, value in curve.where.items():
             mine = mine[mine[name] == value]
-        values = pd.to_numeric(mine[curve.measure])
-        parts.append(pd.DataFrame({"curve": curve.label, "x": mine[figure.x], "seed": mine["seed"], "value": values}))
+        weight = mine[list(curve.weight)].astype(float).prod(axis="columns")
+        columns = {"x": mine[figure.x], "seed": mine["seed"], "value": mine[curve.measure].astype(float)}
+        parts.append(pd.DataFrame({"curve": curve.label, **columns, "weight": weight}))
     rows = pd.concat(parts, ignore_index=True)
     numbers = pd.to_numeric(rows["x"], errors="coerce")
     return rows.assign(x=numbers) if numbers.notna().all() else rows

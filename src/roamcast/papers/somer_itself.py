@@ -16,7 +16,7 @@ from roamcast.papers.shapes import (
     to_minimum,
     to_smallest_of_all,
 )
-from roamcast.papers.somer_setting import CHAINS, DELIVERY, GRAPH, QUICK_SIZES, SIZES, percents, sizes
+from roamcast.papers.somer_setting import CHAINS, DELIVERY, GRAPH, GRAPHS, SIZES, percents, sizes
 
 FIXED_ROOTS = {"merging": False, "new_roots": False}
 BEST_DENSITY = 0.09
@@ -64,7 +64,7 @@ FIGURE_6_1 = Figure(
         nodes=250,
     ),
     quick_note="120 nodes, 160 s, 10 seeds, five densities.",
-    curves=(Curve(SINGLE, "somer", DELIVERY), Curve(WHOLE_GRAPH, "somer", GRAPH)),
+    curves=(Curve(SINGLE, "somer", DELIVERY), Curve(WHOLE_GRAPH, "somer", GRAPH, weight=GRAPHS)),
     x="root_density",
     shown=to_minimum,
     x_title="density of roots",
@@ -117,7 +117,7 @@ FIGURE_6_2 = Figure(
 )
 
 
-_AWARE_CURVES = (Curve(AWARE, AWARE, GRAPH), Curve(UNAWARE, UNAWARE, GRAPH))
+_AWARE_CURVES = (Curve(AWARE, AWARE, GRAPH, weight=GRAPHS), Curve(UNAWARE, UNAWARE, GRAPH, weight=GRAPHS))
 
 FIGURE_6_3A = Figure(
     id="somer-6.3a",
@@ -126,13 +126,13 @@ FIGURE_6_3A = Figure(
     section="Thesis, section 6.2.3, figure 6.3(a)",
     setting="250 nodes, roots fixed; trees contend for nodes by their expansion potential, or do not. As multiples of "
     "the smallest value.",
-    quick=quick(_awareness(**FIXED_ROOTS), {"somer.root_density": [0.06, 0.09, 0.12]}, seeds=12, nodes=120),
+    quick=quick(_awareness(**FIXED_ROOTS), {"somer.root_density": [0.06, 0.09, 0.12]}, seeds=20, nodes=80),
     paper_scale=full(
         _awareness(**FIXED_ROOTS),
         {"somer.root_density": percents(5, 13)},
         nodes=250,
     ),
-    quick_note="120 nodes, 160 s, 12 seeds, three densities.",
+    quick_note="80 nodes, 160 s, 20 seeds, three densities.",
     curves=_AWARE_CURVES,
     x="root_density",
     shown=to_smallest_of_all,
@@ -165,15 +165,15 @@ FIGURE_6_3B = Figure(
     quick=quick(
         _awareness(**FIXED_ROOTS),
         {"scenario.faults.crash_share": [0.02, 0.12, 0.24]},
-        seeds=12,
-        nodes=120,
+        seeds=20,
+        nodes=80,
     ),
     paper_scale=full(
         _awareness(**FIXED_ROOTS),
         {"scenario.faults.crash_share": percents(2, 25, 2)},
         nodes=250,
     ),
-    quick_note="120 nodes, 160 s, 12 seeds, three failure rates.",
+    quick_note="80 nodes, 160 s, 20 seeds, three failure rates.",
     curves=(Curve(AWARE, AWARE, CHAINS), Curve(UNAWARE, UNAWARE, CHAINS)),
     x="crash_share",
     x_title="nodes that fail",
@@ -226,10 +226,10 @@ FIGURE_6_4A = Figure(
     section="Thesis, section 6.2.3, figure 6.4(a)",
     setting="Everything of SOMER at work. The gain is the share of the causal graph time that awareness saves, "
     "averaged over network sizes.",
-    quick=quick(_deltas(QUICK_DELTAS), sizes((50, 100)), seeds=12),
+    quick=quick(_deltas(QUICK_DELTAS), sizes((50, 80)), seeds=24),
     paper_scale=full(_deltas(DELTAS), sizes(SIZES)),
-    quick_note="50 and 100 nodes, 160 s, 12 seeds, three values of delta.",
-    curves=tuple(Curve(label, label, GRAPH) for label in (UNAWARE, *map(_delta_label, DELTAS))),
+    quick_note="50 and 80 nodes, 160 s, 24 seeds, three values of delta.",
+    curves=tuple(Curve(label, label, GRAPH, weight=GRAPHS) for label in (UNAWARE, *map(_delta_label, DELTAS))),
     x="nodes",
     shown=gain_by_delta,
     x_title="delta",
@@ -263,9 +263,9 @@ FIGURE_6_4B = Figure(
     section="Thesis, section 6.2.3, figure 6.4(b)",
     setting="Everything of SOMER at work, delta = 0.325. The gain is the share of the causal graph time that awareness "
     "saves.",
-    quick=quick(_awareness(), sizes(QUICK_SIZES), seeds=12),
+    quick=quick(_awareness(), sizes((50, 80, 120)), seeds=16),
     paper_scale=full(_awareness(), sizes(SIZES)),
-    quick_note="50, 100 and 150 nodes, 160 s, 12 seeds.",
+    quick_note="50, 80 and 120 nodes, 160 s, 16 seeds.",
     curves=_AWARE_CURVES,
     x="nodes",
     shown=gain_by_size,

@@ -27,6 +27,7 @@ QUICK_DURATION_S = 160
 
 DELIVERY = "latency_ms_mean"  # the thesis' delivery time: mean over all deliveries
 GRAPH = "causal_graph_time_ms_mean"  # from an initiation to the end of its last chain, over complete graphs
+GRAPHS = ("causal_graphs", "causal_graph_completion_ratio")  # their product: complete graphs, each of which counts
 CHAINS = "chain_completion_ratio"
 
 
