@@ -23,7 +23,7 @@ it, put it into its module's `FIGURES`, and its module into `catalogue`.
         ),
     )
 
-- `curves` name the *raw* values: for every label and every x the mean of a measure over the seeds. Where runs contribute
+- `curves` name the *raw* values: for every label and every x the mean of a measure over the seeds. Where runs have
   unequally many observations, `weight` lets each observation count the same instead of each run.
 - `shown` turns raw values into what the paper draws (shares of the minimum, an index, a gain); see `shapes`.
 - A claim's `statistic` is a number computed from the raw values, and `region` where it must lie. A claim holds if its
