@@ -20,7 +20,8 @@ from roamcast.protocols.overlays.channel import (
     SystemChannel,
     UpdateDue,
 )
-from roamcast.protocols.overlays.clients import ClientManager, ClientRow
+from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.relocation import Relocation
 from roamcast.protocols.overlays.resources import ResourceMonitor

@@ -32,7 +32,8 @@ from typing import Literal
 
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.overlays.brokers import BrokerManager
-from roamcast.protocols.overlays.clients import ClientManager, ClientRow
+from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.messages import (

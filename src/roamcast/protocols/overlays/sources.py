@@ -74,6 +74,7 @@ class SourceManager:
         self._concentrator = concentrator
         self._brokers = brokers
         self._parameters = parameters
+        self._orphaned_s = parameters.home_timeout_s + 2 * parameters.discovery_period_s  # time to find a new home
         self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
         self._is_source = False
         self._offered: Interest | None = None  # what was announced
@@ -106,7 +107,7 @@ class SourceManager:
         """
         if publisher not in self.logs:
             if held_s is None:
-                held_s = self._parameters.home_timeout_s + 2 * self._parameters.discovery_period_s
+                held_s = self._orphaned_s
             self.logs[publisher] = ProducerLog(publisher, self._host.now() + held_s)
         elif self._hosted.get(publisher) == advertised:
             return
@@ -123,9 +124,10 @@ class SourceManager:
                 self._host.set_timer(IDLE_S, (IDLE, 0))
 
     def held_s(self, publisher: int) -> float:
-        """For how long the producer's events will still be held."""
+        """For how long the producer's events must still be held; as long as possible if another broker is its home,
+        since that one may be gone."""
         log = self.logs.get(publisher)
-        return 0.0 if log is None else max(0.0, log.held_until_s - self._host.now())
+        return self._orphaned_s if log is None else max(0.0, log.held_until_s - self._host.now())
 
     def consumers_of(self, publisher: int) -> tuple[Registration, ...]:
         """Who wants what a producer publishes, for its next home: some of them may have no home at the moment."""
