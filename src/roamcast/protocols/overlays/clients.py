@@ -164,18 +164,18 @@ class ClientManager:
     def _on_report(self, source: int, message: Report, hops: int) -> None:
         client = message.client
         row = self.table.get(client)
-        if row is None or row.epoch != message.epoch:
-            site = self._site_elsewhere(client, message.epoch)
-            if site is not None and source == client:
-                self._concentrator.send(site, message)  # which answers the client: only its own word counts
-            else:
-                self._concentrator.send(client, ReportAck(message.epoch, False))
-            return
-        row.heard_s = self._host.now()
-        self._concentrator.send(client, ReportAck(message.epoch, True))
-        if not row.is_passive:
+        if row is not None and row.epoch == message.epoch and not row.is_passive:
+            row.heard_s = self._host.now()
+            self._concentrator.send(client, ReportAck(message.epoch, True))
             candidate = message.nearest if message.nearest != self._host.address else None
             self._channel.post(BrokerDiscovery(client, candidate, message.distance_hops, message.load, hops))
+            return
+        # A site elsewhere answers the client itself: nobody else can know whether it is still there.
+        site = self._site_elsewhere(client, message.epoch)
+        if site is not None and source == client:
+            self._concentrator.send(site, message)
+        elif row is None or row.epoch != message.epoch:
+            self._concentrator.send(client, ReportAck(message.epoch, False))
 
     def _site_elsewhere(self, client: int, epoch: int) -> int | None:
         """The broker that serves a client which this broker served before, or whose home it is."""
