@@ -250,7 +250,7 @@ def _figure_3b() -> Figure:
         "points and keeps the shortest way; the direct path is that of Cell Hash Routing.",
         quick=campaign(QUICK_SEEDS, [80, 300, 600, 1200], [2, 8]),
         paper_scale=campaign(PAPER_SEEDS, [80, 150, 300, 600, 1200, 2000, 3000], [1, 2, 4, 8]),
-        quick_note=f"{QUICK_SEEDS} networks per point instead of 200, none larger than 1200 nodes; 2 and 8 points only.",
+        quick_note=f"{QUICK_SEEDS} networks per point instead of 200, up to 1200 nodes, with 2 and 8 points only.",
         rows=partial(path_rows, "nodes", "rendezvous_points", " points"),
         shown=overheads,
         x_title="nodes",
