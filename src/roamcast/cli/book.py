@@ -13,9 +13,21 @@ def book(
     directory: Annotated[Path, typer.Argument(help="Where data/ with the summaries is and the pages go.")] = Path(
         "docs/results"
     ),
+    arena: Annotated[
+        Path | None, typer.Option(help="First keep the results of this campaign as those of the arena.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Make the book of results from stored summaries."""
+    if arena is not None:
+        from roamcast.campaign.session import LOCAL, spark_session
+        from roamcast.campaign.store import Store
+        from roamcast.papers.arena import keep
+
+        store = Store(arena)
+        store.manifest()  # refuses what is no campaign before Spark is started
+        with spark_session(LOCAL, trace_bytes=store.trace_bytes()) as session:
+            keep(session, store, directory)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})

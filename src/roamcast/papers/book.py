@@ -3,6 +3,7 @@
     docs/results/data/<figure>.json      what `roamcast reproduce … --store docs/results/data` kept
     docs/results/<paper>.md              every figure beside the paper's claims, with verdicts
     docs/results/figures/<figure>.svg
+    docs/results/arena.md                all systems side by side (`arena`)
     docs/results/README.md               the index
 
 Nothing is simulated here, so the book can be made again anywhere, and a page never says more than its summaries do.
@@ -16,6 +17,7 @@ import msgspec
 import vl_convert
 
 from roamcast.errors import ConfigurationError
+from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.estimate import Verdict
 from roamcast.papers.page import chart, interval
@@ -82,7 +84,9 @@ def write_book(directory: Path) -> list[Path]:
             text = _templates().get_template("paper.md").render(paper=paper, summaries=summaries, missing=missing)
             written.append(_write(directory / f"{paper.name}.md", text))
             pages.append((paper, summaries))
-    arena = (directory / "arena.md").exists()
+    arena = is_kept(directory)
+    if arena:
+        written += write_arena(directory)
     text = _templates().get_template("index.md").render(pages=pages, arena=arena)
     written.append(_write(directory / "README.md", text))
     return written

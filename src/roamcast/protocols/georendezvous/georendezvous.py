@@ -63,7 +63,7 @@ REFRESH: Timer = ("geo.refresh", 0)
 class GeoRendezvous(Protocol, TableOwner):
     name: ClassVar[str] = "georendezvous"
     summary: ClassVar[str] = (
-        "events meet interests at hashed places, kept by the cells there; for 20 neighbours and more, else graph=nodes"
+        "events meet interests at hashed places, kept by the cells there (GeoRendezvous)"
     )
     Parameters: ClassVar[type[api.Parameters]] = GeoRendezvousParameters
     messages = Messages

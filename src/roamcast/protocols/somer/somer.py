@@ -47,7 +47,7 @@ ATTEMPTS_ALONE = 2
 
 class Somer(ContendingTree):
     name: ClassVar[str] = "somer"
-    summary: ClassVar[str] = "several trees that merge, split and contend for nodes, their roots an overlay (SOMER)"
+    summary: ClassVar[str] = "several trees that merge, split and contend, their roots an overlay (SOMER)"
     Parameters: ClassVar[type[api.Parameters]] = SomerParameters
     messages = SomerMessages
 

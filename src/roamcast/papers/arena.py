@@ -1,0 +1,112 @@
+"""The arena's page in the book: all systems side by side, from what is kept of a campaign.
+
+    docs/results/data/arena/campaign.toml    what was run
+    docs/results/data/arena/plan.csv         its runs
+    docs/results/data/arena/runs.csv         every run's measures
+    docs/results/data/arena/points.csv       their means with confidence intervals
+    docs/results/data/arena/command.txt
+
+`keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
+"""
+
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+from pyspark.sql import SparkSession
+
+from roamcast.analysis.analyse import analyse
+from roamcast.campaign.file import Campaign, load_campaign
+from roamcast.campaign.store import Store
+from roamcast.report import figures
+from roamcast.report.pareto import limits, tradeoffs
+from roamcast.report.tables import Cell, Grid, point_table, shown_measures
+from roamcast.report.winners import winners_table
+from roamcast.trace.measures import MEASURES
+
+KEPT = Path("data") / "arena"
+_TABLES = ("plan", "runs", "points")
+
+
+def keep(session: SparkSession, store: Store, directory: Path) -> None:
+    """Keeps of a campaign what its page needs."""
+    analysis = analyse(session, store)
+    plan = store.plan().drop_columns("run").to_pandas()
+    measures = shown_measures(store.manifest().campaign, analysis.points)
+    kept = directory / KEPT
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "campaign.toml").write_text(store.manifest().text, encoding="utf-8")
+    (kept / "command.txt").write_text(store.manifest().command + "\n", encoding="utf-8")
+    plan.to_csv(kept / "plan.csv", index=False)
+    analysis.runs[[*plan.columns, *measures]].to_csv(kept / "runs.csv", index=False, float_format="%.6g")
+    points = analysis.points[analysis.points["measure"].isin(measures)]
+    points.to_csv(kept / "points.csv", index=False, float_format="%.6g")
+
+
+def is_kept(directory: Path) -> bool:
+    return (directory / KEPT / "campaign.toml").exists()
+
+
+def write_arena(directory: Path) -> list[Path]:
+    """The page and its figures; answers with the files written."""
+    kept = directory / KEPT
+    campaign = load_campaign(kept / "campaign.toml")
+    plan, runs, points = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in _TABLES)
+    images = _images(campaign, plan, points)
+    written = []
+    for name, (_, svg) in images.items():
+        written.append(directory / "figures" / f"{name}.svg")
+        written[-1].parent.mkdir(parents=True, exist_ok=True)
+        written[-1].write_text(svg + "\n", encoding="utf-8")
+    measures = shown_measures(campaign, points)
+    captions = {name: caption for name, (caption, _) in images.items()}
+    page = _template().render(
+        title=campaign.title,
+        description=[" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()],
+        runs=f"{plan['run_id'].nunique():,}",
+        seeds=int(plan.groupby("point")["seed"].nunique().min()),
+        command=(kept / "command.txt").read_text(encoding="utf-8").strip(),
+        tradeoffs=[(name, caption) for name, caption in captions.items() if name.startswith("arena-against-")],
+        figures=[(name, caption) for name, caption in captions.items() if not name.startswith("arena-against-")],
+        limits=sorted(limits(campaign)),
+        winners=winners_table(campaign, plan, runs, measures),
+        points=point_table(campaign, points, plan, measures),
+    )
+    written.append(directory / "arena.md")
+    written[-1].write_text(page.rstrip() + "\n", encoding="utf-8")
+    return written
+
+
+def _types(path: Path) -> dict[str, type]:
+    """Swept settings are names of places in the plan, not numbers to count with."""
+    columns = list(pd.read_csv(path, nrows=0).columns)
+    numbers = {"point", "seed", "place", "n", "mean", "low", "high", "half_width", *MEASURES}
+    return {name: str for name in columns if name not in numbers}
+
+
+def _images(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """By name: caption and drawing."""
+    found = {f"arena-against-{it.title.split()[-1]}": (it.title, it.svg) for it in tradeoffs(campaign, plan, points)}
+    layouts = figures.layouts_of(campaign, plan)
+    for name in shown_measures(campaign, points):
+        drawing = figures.measure_figure(layouts, points, name)
+        found[f"arena-{name.replace('_', '-')}"] = (MEASURES[name].title, drawing)
+    return found
+
+
+def _markdown(grid: Grid) -> str:
+    lines = [grid.columns, ["---"] * grid.leading + ["---:"] * (len(grid.columns) - grid.leading)]
+    lines += [[_cell(cell) for cell in row] for row in grid.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(cell: Cell) -> str:
+    text = f"**{cell.text}**" if cell.tone == "better" else cell.text
+    return (f"{text} ({cell.note})" if cell.note else text).replace("|", "\\|").replace("\n", " ")
+
+
+def _template() -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters["grid"] = _markdown
+    return environment.get_template("arena.md")
