@@ -9,6 +9,7 @@
 `keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
 """
 
+from collections.abc import Hashable
 from pathlib import Path
 
 import jinja2
@@ -57,7 +58,8 @@ def write_arena(directory: Path) -> list[Path]:
     for name, (_, svg) in images.items():
         written.append(directory / "figures" / f"{name}.svg")
         written[-1].parent.mkdir(parents=True, exist_ok=True)
-        written[-1].write_text(svg + "\n", encoding="utf-8")
+        on_white = svg.replace("<svg ", '<svg style="background: white" ', 1)  # pages of any colour may show it
+        written[-1].write_text(on_white + "\n", encoding="utf-8")
     measures = shown_measures(campaign, points)
     captions = {name: caption for name, (caption, _) in images.items()}
     page = _template().render(
@@ -77,7 +79,7 @@ def write_arena(directory: Path) -> list[Path]:
     return written
 
 
-def _types(path: Path) -> dict[str, type]:
+def _types(path: Path) -> dict[Hashable, type[str]]:
     """Swept settings are names of places in the plan, not numbers to count with."""
     columns = list(pd.read_csv(path, nrows=0).columns)
     numbers = {"point", "seed", "place", "n", "mean", "low", "high", "half_width", *MEASURES}
