@@ -1,5 +1,6 @@
 """Section 4: from traces to the values of figures 3(a) to 3(d)."""
 
+from functools import partial
 from itertools import product
 from math import dist
 
@@ -21,7 +22,7 @@ from roamcast.papers.georendezvous import (
     range_for_degree,
     tree_lengths,
 )
-from roamcast.protocols.api import Site
+from roamcast.protocols.api import Point, Site
 from roamcast.protocols.georendezvous.cells import CellGrid
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
@@ -91,6 +92,31 @@ def test_what_the_figures_show() -> None:
     through: Values = {"8 points": {600.0: 9.0}, DIRECT + "8 points": {600.0: 6.0}}
     assert overheads(through) == {"8 points": {600.0: 0.5}}
     assert length_ratio({MANY: {2.0: 12.0}, ONE: {2.0: 16.0}}) == {"8 points / 1 point": {2.0: 0.75}}
+
+
+@pytest.mark.parametrize(("subscribers", "ratio"), [(1, 0.62), (4, 0.86), (8, 0.82), (32, 0.61)])
+def test_straight_lines_alone_give_the_ratios_that_figure_3d_finds(subscribers: int, ratio: float) -> None:
+    random = derive(subscribers, "straight lines")
+
+    def place() -> Point:
+        return random.random(), random.random()
+
+    def detour(point: Point, publisher: Point, subscriber: Point) -> float:
+        return dist(publisher, point) + dist(point, subscriber)
+
+    many = one = 0.0
+    for _ in range(600):
+        publisher, points, alone = place(), [place() for _ in range(8)], place()
+        used = set()
+        one += dist(publisher, alone)
+        for subscriber in (place() for _ in range(subscribers)):
+            nearest = sorted(points, key=partial(dist, subscriber))[:2]
+            chosen = min(nearest, key=partial(detour, publisher=publisher, subscriber=subscriber))
+            used.add(chosen)
+            many += dist(chosen, subscriber)
+            one += dist(alone, subscriber)
+        many += sum(dist(publisher, point) for point in used)
+    assert many / one == pytest.approx(ratio, abs=0.05)
 
 
 def test_paper_scale_is_the_papers() -> None:

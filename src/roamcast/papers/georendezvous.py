@@ -235,6 +235,12 @@ def _figure_3a() -> Figure:
     )
 
 
+_RARE_TOURS = (
+    "A direct path that runs into a bay of empty cells at the border may tour the whole network: in 20 networks of 300 "
+    "nodes, 6 of 380 took 51 to 71 hops, the median being 6. With few networks these few decide the mean."
+)
+
+
 def _figure_3b() -> Figure:
     def campaign(seeds: int, sizes: list[int], points: list[int]) -> Tables:
         grid: Tables = {"size": [_size(nodes) for nodes in sizes], _POINTS: points}
@@ -262,6 +268,7 @@ def _figure_3b() -> Figure:
                 reported="quite stable and largely independent of the network size",
                 statistic=lambda values: _overhead(values, curve, 1200) - _overhead(values, curve, 300),
                 region=between(-0.08, 0.08),
+                finding=_RARE_TOURS,
             ),
             Claim(
                 "The number of points decides: at every size up to 1200, eight points have less than half the overhead "
@@ -277,8 +284,7 @@ def _figure_3b() -> Figure:
                 reported="for all network sizes tested, 80 to 3000 nodes",
                 statistic=lambda values: _overhead(values, curve, 80) - _overhead(values, curve, 600),
                 region=between(-0.08, 0.08),
-                finding="At 80 nodes a direct path has about 2.5 hops, so a detour by a single cell is a large share "
-                "of it; from 300 nodes on the curve is flat.",
+                finding=_RARE_TOURS,
             ),
         ),
     )
@@ -355,6 +361,9 @@ def _figure_3d() -> Figure:
                 reported="nearly the same near 8 subscribers",
                 statistic=lambda values: _ratio(values, 8),
                 region=between(0.85, 1.15),
+                finding="Geometry alone says otherwise: with straight lines instead of routes the ratio is 0.82 at "
+                "eight subscribers and nowhere above 0.87 (a test holds that). Every copy is a unicast here; the paper "
+                "does not say whether copies that share a link count once, which should favour the single point.",
             ),
             Claim(
                 "Beyond, eight points become better and better: by how much the ratio falls from 8 to 32 subscribers",
