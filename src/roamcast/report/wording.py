@@ -32,7 +32,7 @@ def number(value: float | None, half_width: float | None = None) -> str:
     """As many digits as the half-width justifies: two of its own; four in all without one."""
     if value is None or math.isnan(value):
         return "–"
-    if half_width is None or math.isnan(half_width) or half_width == 0:
+    if half_width is None or not math.isfinite(half_width) or half_width == 0:
         return _signed(f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}")
     return _signed(f"{value:,.{_decimals(half_width)}f}")
 
@@ -40,7 +40,7 @@ def number(value: float | None, half_width: float | None = None) -> str:
 def with_interval(mean: float | None, half_width: float | None) -> str:
     if mean is None or math.isnan(mean):
         return "–"
-    if half_width is None or math.isnan(half_width):
+    if half_width is None or not math.isfinite(half_width):  # one seed alone has no interval
         return number(mean)
     if half_width == 0:
         return f"{number(mean)} ± 0"
