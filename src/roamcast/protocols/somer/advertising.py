@@ -6,7 +6,7 @@ Theory of operation
 from root to root. Each node reports the best distance per foreign root to its parent whenever that changed, so the root
 ends up with the shortest way to each neighbouring tree, hop by hop (theorem 4.1). A report is the whole truth at the
 time and replaces the one before; a neighbour not heard for three refresh periods, or that a unicast failed to reach, is
-no candidate any more.
+no candidate any more. Who is sent something along a route that he does not have reports again.
 
 *Between roots* a message descends along these routes, crosses to the other tree at the border, and climbs to whatever
 root is there.
@@ -60,7 +60,7 @@ class AdvertisingTree(TreeProtocol):
         self.roles = Roles()
         self.overlay = Overlay(host.address, parameters.advertisement_period_s)
         self._routes_pending = False
-        self._routes_reported: Distances = ()
+        self._routes_reported: Distances | None = ()  # what the parent was last told; None: it got that wrong
         self._near: dict[int, int] = {}  # neighbouring root -> hops
         self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
         self._news: dict[int, None] = {}  # roots whose entries changed and were not passed on yet
@@ -146,8 +146,8 @@ class AdvertisingTree(TreeProtocol):
         super()._forget_child(child)
 
     def _on_subscription(self, child: int, message: Subscription) -> None:
-        if child not in self.children:
-            self.routes.drop(child)  # until now it was a way out of the tree
+        if child not in self.children and self.routes.drop(child):  # until now it was a way out of the tree
+            self._routes_changed()
         super()._on_subscription(child, message)
 
     def _on_route_report(self, sender: int, message: RouteReport) -> None:
@@ -157,6 +157,11 @@ class AdvertisingTree(TreeProtocol):
                 if root != self.root:
                     self.routes.put(sender, root, distance)
             self._routes_changed()
+
+    def _deny_route(self) -> None:
+        """The parent sent something along a route that is not there: it has to hear again which ones are."""
+        self._routes_reported = None
+        self._routes_changed()
 
     def _routes_changed(self) -> None:
         if not self._routes_pending:
@@ -269,6 +274,8 @@ class AdvertisingTree(TreeProtocol):
                 hops = message.hops + 1
                 onward = Advertisement(message.towards, message.via, hops, climbs, message.entries, message.heard)
                 self.host.send(next_hop, onward)
+            elif outward:
+                self._deny_route()
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()

@@ -153,6 +153,7 @@ class CrossingTree(AdvertisingTree):
             next_hop = self.routes.next_hop(leg.towards)
             if next_hop is None or next_hop == besides:
                 lost.append(Leg(NOBODY, leg.targets, leg.tries + 1))
+                self._deny_route()
             else:
                 ways[next_hop] = (*ways.get(next_hop, ()), leg)
         back = self._first_time(event, tuple(lost))

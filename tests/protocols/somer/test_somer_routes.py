@@ -1,0 +1,71 @@
+"""Ways between trees when nodes on them die and return."""
+
+import pytest
+
+from roamcast.interests import Intervals
+from roamcast.protocols.api import Host
+from roamcast.protocols.catalogue import build_protocol, protocol_parameters
+from roamcast.protocols.somer import Somer
+from roamcast.protocols.somer.messages import Advertisement
+from roamcast.testing import TinyNet, line, ring
+
+ALL = Intervals.of((0, 1000))
+NODES = 12
+ROOTS = (0, 6)
+RECOVERY_S = 2.0
+"""A failed frame tells of a death at once; a join, a report and a stranded event's next try follow."""
+
+
+def somer(host: Host) -> Somer:
+    settings = {
+        "refresh_period_s": 1.0,
+        "join_wait_s": 0.2,
+        "advertisement_period_s": 1.0,
+        "root_density": float(host.address in ROOTS),
+    }
+    protocol = build_protocol("somer", host, protocol_parameters("somer", settings))
+    assert isinstance(protocol, Somer)
+    return protocol
+
+
+def two_trees(seed: int) -> TinyNet[Somer]:
+    """A ring with the roots opposite each other; nodes 3 and 9 are as near to the one as to the other."""
+    net = TinyNet(ring(NODES), somer, seed=seed)
+    for address in net.addresses:
+        net.subscribe(address, ALL)
+    net.run(5.0)
+    assert {net.node(address).root for address in net.addresses} == set(ROOTS)
+    return net
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+@pytest.mark.parametrize("victim", [3, 4])
+def test_events_take_the_other_way_round_once_a_border_node_is_dead(victim: int, seed: int) -> None:
+    """With seed 5, node 3 is in the tree of 6 until 4 dies, and then a child of 2, which had a route through it: a
+    route that its ancestors must not go on believing in."""
+    net = two_trees(seed)
+    publisher = victim - 1
+    net.crash(victim)
+    net.publish(publisher, 1)
+    net.run(RECOVERY_S)
+    event = net.publish(publisher, 2)
+    net.run(0.1)
+    assert net.receivers(event) == [a for a in net.addresses if a not in (victim, publisher)]
+    net.restart(victim)
+    net.subscribe(victim, ALL)
+    net.run(RECOVERY_S)
+    event = net.publish(9, 3)
+    net.run(0.1)
+    assert net.receivers(event) == [a for a in net.addresses if a != 9]
+
+
+def test_a_route_that_is_not_there_is_reported_away() -> None:
+    net = TinyNet([*line(4), (3, 6)], somer)
+    net.run(5.0)
+    net.node(0).routes.put(1, 99, 5)  # as if a report that takes it back had been lost
+    net.node(1).routes.put(2, 99, 5)
+    for denied_by, misled in ((2, 1), (1, 0)):
+        assert net.node(misled).routes.next_hop(99) == denied_by
+        net.host(0).send(1, Advertisement(99, 0, 1, climbs=False, entries=(), heard=-1))
+        net.run(0.5)
+        assert net.node(misled).routes.next_hop(99) is None
