@@ -362,6 +362,88 @@ def test_many_subscriptions_travel_in_parts() -> None:
     assert sorted(net.contents(2), key=float) == [5, 7005]
 
 
+ADVERTISING = {"advertisement": True, "client_refresh_s": 2.0}
+
+
+def test_a_client_advertises_through_its_broker() -> None:
+    """Section 3.5.1 for a publisher that is not its own broker: the way from the broker is there before the event."""
+    net = with_brokers(line(6), {1, 4}, **ADVERTISING)
+    net.subscribe(5, LOW)
+    net.run(3.0)
+    net.node(0).advertise(Intervals.of((0, 10_000)))
+    net.run(1.0)
+    assert forwarders(net, 1) == [2, 3]
+    published_s = net.now_s
+    net.publish(0, 42)
+    net.run(0.2)
+    assert net.contents(5) == [42]
+    assert senders(net, "JoinRequest", since_s=published_s) == []
+
+
+def test_a_client_without_a_broker_advertises_as_soon_as_it_has_one() -> None:
+    net = with_brokers(line(3), {1}, **ADVERTISING)
+    net.node(0).advertise(LOW)
+    net.run(2.0)
+    assert sorted(senders(net, "JoinRequest")) == [0, 1, 2]
+
+
+def test_advertisements_of_clients_fade_if_no_event_follows() -> None:
+    """A client that stays, and repeats what it advertises, does not keep its broker asking for ever (3.6)."""
+    net = with_brokers(line(3), {1}, **ADVERTISING)
+    net.node(0).advertise(LOW)
+    net.run(40.0)
+    quiet_s = net.now_s
+    net.run(60.0)
+    assert senders(net, "JoinRequest", since_s=quiet_s) == []
+    net.node(0).advertise(Topics.of("fire/**"))  # another type
+    net.run(1.0)
+    assert senders(net, "JoinRequest", since_s=quiet_s).count(1) == 1
+
+
+def test_clients_do_not_advertise_where_brokers_ask_per_event() -> None:
+    net = with_brokers(line(3), {1})
+    net.node(0).advertise(LOW)
+    net.run(3.0)
+    assert net.node(1).clients.addresses == [0, 2]
+    assert senders(net, "JoinRequest") == []
+
+
+def test_a_client_that_moves_advertises_at_its_next_broker() -> None:
+    net = with_brokers([(0, 1), (1, 2), (2, 3), (3, 4)], {1, 3}, **ADVERTISING)
+    net.subscribe(2, LOW)
+    net.node(0).advertise(LOW)
+    net.run(3.0)
+    assert net.node(0).attachment.home == 1
+    net.unlink(0, 1)
+    net.link(0, 4)
+    assert 3 not in net.node(1).mesh.routes
+    net.run(20.0)
+    assert net.node(0).attachment.home == 3
+    assert 0 not in net.node(1).clients.addresses
+    assert 3 in net.node(1).mesh.routes
+    published_s = net.now_s
+    net.publish(0, 42)
+    net.run(0.2)
+    assert net.contents(2) == [42]
+    assert senders(net, "JoinRequest", since_s=published_s) == []
+
+
+def test_a_client_whose_broker_dies_advertises_at_another() -> None:
+    net = with_brokers([(0, 1), (0, 2), (1, 2), (2, 3)], {1, 2}, **ADVERTISING)
+    net.subscribe(3, LOW)
+    net.node(0).advertise(LOW)
+    net.run(3.0)
+    home = net.node(0).attachment.home
+    net.crash(home)
+    net.run(15.0)
+    other = 3 - home
+    assert net.node(0).attachment.home == other
+    assert other in net.node(3).mesh.routes  # as a publisher
+    net.publish(0, 42)
+    net.run(5.0)
+    assert net.contents(3) == [42]
+
+
 def test_a_client_that_repeats_itself_changes_nothing() -> None:
     net = with_brokers(line(3), {1, 0}, client_refresh_s=1.0)
     net.subscribe(2, LOW)

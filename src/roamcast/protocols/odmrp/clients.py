@@ -1,4 +1,5 @@
-"""A broker's clients: whose subscriptions it keeps, what it tells other brokers about them, whom an event is for.
+"""A broker's clients: whose subscriptions and advertisements it keeps, what it tells other brokers about them, whom an
+event is for.
 
 What it tells has a version, which goes up with every change, so that others can say which one they know. It begins
 anywhere, so that a broker that comes back is hardly ever taken for what it was.
@@ -34,6 +35,7 @@ class Clients:
         self._rows: dict[int, dict[int, None]] = {}  # client -> its rows
         self._expires_s: dict[int, float] = {}
         self._members: dict[int, Member] = {}  # by type: what was told since the last change
+        self._kinds: dict[int, tuple[int, ...]] = {}  # client -> types of events that it advertises
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -65,16 +67,22 @@ class Clients:
         if client in self._rows and list(dict.fromkeys(known)) == list(dict.fromkeys(interests)):
             self._expires_s[client] = expires_s
             return
-        self.forget(client)
+        self._remove_rows(client)
         self._rows[client] = {}
         self._expires_s[client] = expires_s
         for interest in interests:
             self.add(client, interest, expires_s)
 
+    def announce(self, client: int, kinds: tuple[int, ...]) -> list[int]:
+        """A client says which types of events it is going to publish; names those that it had not said before."""
+        known = self._kinds.get(client, ())
+        self._kinds[client] = kinds
+        return [kind for kind in kinds if kind not in known]
+
     def forget(self, client: int) -> None:
-        for row in list(self._rows.pop(client, {})):
-            self._remove_row(client, row)
+        self._remove_rows(client)
         self._expires_s.pop(client, None)
+        self._kinds.pop(client, None)
 
     def expire(self, now_s: float) -> list[int]:
         """Forgets the clients that have not been heard of, and names them."""
@@ -82,6 +90,10 @@ class Clients:
         for client in gone:
             self.forget(client)
         return gone
+
+    def _remove_rows(self, client: int) -> None:
+        for row in list(self._rows.pop(client, {})):
+            self._remove_row(client, row)
 
     def _remove_row(self, client: int, row: int) -> None:
         self._index.remove(row)

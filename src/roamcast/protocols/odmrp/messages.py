@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
+from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
@@ -25,6 +26,7 @@ Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 
 
 MEMBER_BYTES = 12  # of a member without its entries
+KINDS_MAX = 64  # types of events that a client announces, so that they fit a frame
 
 
 class JoinRequest(Message, frozen=True, tag=16):
@@ -96,7 +98,8 @@ class Offer(Message, frozen=True, tag=21):
 
 
 class Attach(Message, frozen=True, tag=22):
-    """A client's subscriptions, in parts that fit a frame; they replace all earlier ones when the last part is here."""
+    """A client's subscriptions and advertisements, in parts that fit a frame; they replace all earlier ones when the
+    last part is here."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
@@ -104,6 +107,11 @@ class Attach(Message, frozen=True, tag=22):
     part: Annotated[int, Meta(ge=0, lt=1024)]
     parts: Annotated[int, Meta(ge=1, le=1024)]
     interests: tuple[Interest, ...]
+    kinds: Annotated[tuple[int, ...], Meta(max_length=KINDS_MAX)] = ()  # types of events to come; in part 0
+
+    def __post_init__(self) -> None:
+        if self.part >= self.parts:
+            raise PeerError(f"attach: part {self.part} of {self.parts}: must be below the number of parts")
 
 
 class Attached(Message, frozen=True, tag=23):

@@ -117,9 +117,13 @@ class Odmrp(Protocol, UnicastOwner):
             self.attachment.changed()
 
     def advertise(self, interest: Interest) -> None:
-        if self.is_broker and self.parameters.advertisement:
-            kinds = dict.fromkeys(entry.type for entry in self._encoder.entries(interest))
+        if not self.parameters.advertisement:
+            return
+        kinds = dict.fromkeys(entry.type for entry in self._encoder.entries(interest))
+        if self.is_broker:
             self.publisher.advertise(kinds)
+        else:
+            self.attachment.advertise(kinds)
 
     def publish(self, event: Event) -> None:
         if self.is_broker:
@@ -172,7 +176,7 @@ class Odmrp(Protocol, UnicastOwner):
             case Offer() if not self.is_broker:
                 self.attachment.on_offer(source, payload)
             case Attached() if not self.is_broker:
-                self.attachment.on_attached(source, payload)
+                self.attachment.on_attached(source, payload, hops)
 
     def on_unreachable(self, destination: int, payload: Message) -> None:
         if self.is_broker:
@@ -262,6 +266,9 @@ class Odmrp(Protocol, UnicastOwner):
         interests = tuple(interest for number in sorted(parts) for interest in parts[number].interests)
         expires_s = self.host.now() + CLIENT_REFRESHES * self.parameters.client_refresh_s
         self.clients.replace(client, interests, expires_s)
+        announced = self.clients.announce(client, parts[0].kinds)
+        if self.parameters.advertisement:
+            self.publisher.advertise(announced)
         self._unicast.send(client, Attached(attach.version))
         if not self._expires:
             self._expires = True
