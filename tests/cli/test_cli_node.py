@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from roamcast.cli import app
+from roamcast.errors import ConfigurationError
 from roamcast.trace.files import read_trace
 
 SOURCE = Path(__file__).parents[2] / "src"
+SCHEMA = SOURCE.parent / "examples" / "sighting.xsd"
 PATIENCE_S = 20.0
 
 
@@ -185,6 +189,75 @@ def test_commands_that_make_no_sense_are_answered_and_the_node_goes_on() -> None
     node.say("quit")
     assert node.next("stopped")["published"] == 0
     assert node.process.wait(PATIENCE_S) == 0
+
+
+SIGHTING = (
+    "<sighting team='3'><sector>{sector}</sector><altitude>{altitude}</altitude><urgency>now</urgency></sighting>"
+)
+
+
+def test_events_after_a_schema_of_ones_own(tmp_path: Path) -> None:
+    with free_ports(3) as ports:
+        peers = {0: [1], 1: [0, 2], 2: [1]}
+    nodes = []
+    for address, neighbours in peers.items():
+        options = ["--address", str(address), "--listen", f"127.0.0.1:{ports[address]}", "--protocol", "odmrp"]
+        options += [text for each in neighbours for text in ("--peer", f"127.0.0.1:{ports[each]}")]
+        wanted = ["--subscribe", "/sighting[altitude > 2000]"] if address == 2 else []
+        nodes.append(Process(*options, "--language", "content", "--schema", str(SCHEMA), *wanted))
+    try:
+        for node in nodes:
+            node.next("started")
+        nodes[0].say("publish " + SIGHTING.format(sector="north", altitude="high"))
+        assert "event: altitude = 'high': must be a whole number" in nodes[0].complaint()
+        for altitude in (1500, 2500):
+            nodes[0].say("publish " + SIGHTING.format(sector="north", altitude=altitude))
+        assert nodes[2].next("delivered")["content"] == SIGHTING.format(sector="north", altitude=2500)
+        nodes[2].say("subscribe /PGMFORUM[hole = 1]")  # the golf forum is still there
+        nodes[2].say("stats")
+        assert nodes[2].next("stats")["subscriptions"] == 2
+    finally:
+        for node in nodes:
+            node.process.kill()
+            node.process.communicate()
+
+
+BOMB = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;&a;'>]><x>&b;</x>"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "is not a file"),
+        (b"", "is not XML"),
+        (b"\xff\xfe<", "is not text in UTF-8"),
+        (BOMB.encode(), "has a DOCTYPE; none is allowed"),
+        (b"<a>" * 5000, "is not XML"),
+        (b" " * 1_000_000, "characters; allowed: at most 65536"),
+        (b"<a/>", "allowed: schema of XML Schema"),
+        (
+            b'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema"><s:include schemaLocation="/etc/x"/></s:schema>',
+            "'include' is outside the subset",
+        ),
+    ],
+)
+def test_a_schema_that_is_none_is_refused_in_one_line(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    path = tmp_path / "events.xsd"
+    if content is not None:
+        path.write_bytes(content)
+    arguments = ["node", "--address", "1", "--peer", "127.0.0.1:9", "--language", "content", "--schema", str(path)]
+    answer = CliRunner().invoke(app, arguments)
+    refusal = str(answer.exception)
+    assert isinstance(answer.exception, ConfigurationError)
+    assert refusal.startswith(f"schema {str(path)!r}: ")
+    assert reason in refusal
+    assert "\n" not in refusal
+
+
+def test_a_schema_needs_the_language_that_uses_it() -> None:
+    arguments = ["node", "--address", "1", "--peer", "127.0.0.1:9", "--schema", str(SCHEMA)]
+    answer = CliRunner().invoke(app, arguments)
+    assert "--schema: only for --language content" in str(answer.exception)
 
 
 def test_the_end_of_the_input_does_not_end_a_node_but_its_duration_does() -> None:

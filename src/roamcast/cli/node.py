@@ -1,7 +1,8 @@
 """`roamcast node`: a live node with a small application on standard input and output.
 
 Every line on standard input is a command: `publish CONTENT [PAYLOAD]`, `subscribe TEXT`, `unsubscribe TEXT`,
-`advertise TEXT`, `stats`, `quit`. In the language `content` the CONTENT is a document and takes the rest of the line.
+`advertise TEXT`, `stats`, `quit`. In the language `content` the CONTENT is a document and takes the rest of the line;
+`--schema` adds event types to the golf forum's, and all nodes of a network must know the same.
 Every delivered event is a line on standard output. A line that makes no sense is answered by one line on standard
 error, and the node goes on. The end of the input does not end the node: it may run as a service. `quit`, SIGINT,
 SIGTERM and the end of `--duration` end it, with its final counters as the last line.
@@ -26,6 +27,7 @@ import typer
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
+from roamcast.interests.content import register_file
 from roamcast.live.endpoints import Endpoint, parse_endpoint
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
@@ -45,6 +47,9 @@ def node(
     ] = None,
     network: Annotated[str, typer.Option(help="Nodes of other networks are ignored.")] = "roamcast",
     language: Annotated[str, typer.Option(help="Of interests and events: intervals, topics or content.")] = "intervals",
+    schemas: Annotated[
+        list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
+    ] = None,
     subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in 10..20; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
     position: Annotated[str | None, typer.Option(help="Where it stands: X,Y in metres.")] = None,
@@ -72,6 +77,10 @@ def node(
         trace=trace,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
+    if schemas and language != "content":
+        raise ConfigurationError(f"--schema: only for --language content, not for {language!r}")
+    for path in schemas or []:
+        register_file(path)
     wanted = [parse_interest(language, text) for text in subscribe or []]
     offered = [parse_interest(language, text) for text in advertise or []]
     asyncio.run(_Application(chosen, _Printer(as_json)).run(wanted, offered, duration_s))
