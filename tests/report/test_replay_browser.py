@@ -15,7 +15,7 @@ from roamcast.report.replay.page import replay_page
 from roamcast.report.replay.recordings import Known, Recording
 from roamcast.trace.schema import Record
 from roamcast.world.contacts import scenario_contacts
-from roamcast.world.mobility import movements
+from roamcast.world.mobility import scenario_movements
 from roamcast.world.scenario import Faults, Radio, Run, Scenario
 from roamcast.world.simulator import simulate
 
@@ -252,7 +252,7 @@ def test_every_instant_agrees_with_the_simulator_however_one_gets_there(opened: 
     )
     recording = of(run)
     page = opened(recording)
-    truth = movements(run.scenario, run.seed)
+    truth = scenario_movements(run.scenario, run.seed)
     assert truth is not None
     plan = scenario_contacts(run.scenario, truth)
     faults = [row for row in recording.trace.to_pylist() if row["kind"] == "fault"]

@@ -15,7 +15,7 @@ from roamcast.report.replay.page import replay_page
 from roamcast.report.replay.recordings import Known, Recording
 from roamcast.trace.schema import Record
 from roamcast.trace.summary import summarise
-from roamcast.world.mobility import movements
+from roamcast.world.mobility import scenario_movements
 from roamcast.world.scenario import Run, Scenario
 from roamcast.world.simulator import simulate
 
@@ -76,7 +76,7 @@ def test_deliveries_and_misses_add_up_to_the_summary() -> None:
 
 def test_corners_are_enough_to_know_every_position() -> None:
     run = Run(scenario=Scenario(nodes=8, duration_s=60.0), seed=4)
-    truth = movements(run.scenario, run.seed)
+    truth = scenario_movements(run.scenario, run.seed)
     assert truth is not None
     data = unpacked(_of(run, simulate(run).recorder.table()))
     t, node = np.array(data.seconds("position")), np.array(data["position.node"])

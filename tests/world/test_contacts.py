@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
-from roamcast.world.mobility import Corner, Movements, movements
+from roamcast.world.mobility import Corner, Movements, scenario_movements
 from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Scenario
 
 DURATION_S = 20.0
@@ -112,7 +112,7 @@ def test_the_plan_of_a_scenario_agrees_too(model: str) -> None:
         radio=Radio(range_m=90.0),
         faults=Faults(partitions=(wall,)),
     )
-    where = movements(scenario, 4)
+    where = scenario_movements(scenario, 4)
     assert where is not None
     assert_agrees(scenario_contacts(scenario, where), where, 90.0, (wall,))
 

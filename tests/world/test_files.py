@@ -17,7 +17,7 @@ from roamcast.world.files import (
     read_positions,
     write_whole,
 )
-from roamcast.world.mobility import Movements, movements
+from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.scenario import Mobility, Scenario
 
 NS2 = """\
@@ -125,7 +125,7 @@ def test_files_that_are_absent_empty_or_not_text_are_refused(tmp_path: Path, rea
 @pytest.mark.parametrize("model", ["waypoint", "group", "static"])
 def test_what_is_written_reads_back(tmp_path: Path, model: str) -> None:
     mobility = Mobility(model=model, speed_min_mps=3.0, speed_max_mps=30.0, pause_max_s=4.0)  # type: ignore[arg-type]
-    where = movements(Scenario(nodes=20, area_m=(400.0, 300.0), duration_s=60.0, mobility=mobility), 2)
+    where = scenario_movements(Scenario(nodes=20, area_m=(400.0, 300.0), duration_s=60.0, mobility=mobility), 2)
     assert where is not None
     again = Movements(read_movements(written(tmp_path, movements_text(where))))
     for t_s in np.linspace(0.0, 60.0, 121).tolist():

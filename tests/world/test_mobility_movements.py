@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.contacts import contact_plan
-from roamcast.world.mobility import Movements, movements
+from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.mobility.group import centres_and_offsets
 from roamcast.world.scenario import Mobility, Scenario
 
 
 def placed(scenario: Scenario, seed: int = 1) -> Movements:
-    found = movements(scenario, seed)
+    found = scenario_movements(scenario, seed)
     assert found is not None
     return found
 
@@ -113,7 +113,7 @@ def test_a_fitted_lattice_fills_the_area(model: str, nodes: int, width_m: float,
 def test_a_spacing_that_does_not_fit_is_refused() -> None:
     scenario = Scenario(nodes=100, mobility=Mobility(model="grid", spacing_m=112.0))
     with pytest.raises(ConfigurationError, match=r"mobility.spacing_m = 112.0: must be at most 111.111 for 100 nodes"):
-        movements(scenario, 1)
+        scenario_movements(scenario, 1)
 
 
 def test_group_members_stay_near_their_centre_and_in_the_area() -> None:
@@ -134,7 +134,7 @@ def test_group_members_stay_near_their_centre_and_in_the_area() -> None:
 def test_a_group_that_needs_more_than_the_area_is_refused() -> None:
     scenario = Scenario(area_m=(1000.0, 150.0), mobility=Mobility(model="group", group_radius_m=100.0))
     with pytest.raises(ConfigurationError, match=r"group_radius_m = 100.0: must be below half .* \(75\)"):
-        movements(scenario, 1)
+        scenario_movements(scenario, 1)
 
 
 def test_recorded_movements_are_taken_as_they_are_and_contacts_have_none() -> None:
@@ -142,5 +142,5 @@ def test_recorded_movements_are_taken_as_they_are_and_contacts_have_none() -> No
     recorded = placed(Scenario(nodes=1, mobility=Mobility(model="movements", paths=(path,))))
     assert recorded.corners(0) == path
     with pytest.raises(ConfigurationError, match=r"mobility\.paths"):
-        movements(Scenario(mobility=Mobility(model="movements")), 1)
-    assert movements(Scenario(mobility=Mobility(model="contacts")), 1) is None
+        scenario_movements(Scenario(mobility=Mobility(model="movements")), 1)
+    assert scenario_movements(Scenario(mobility=Mobility(model="contacts")), 1) is None

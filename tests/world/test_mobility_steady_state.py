@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from roamcast.seeds import derive
-from roamcast.world.mobility import Corner, Movements, movements
+from roamcast.world.mobility import Corner, Movements, scenario_movements
 from roamcast.world.mobility.waypoint import Disc, Rectangle
 from roamcast.world.scenario import Mobility, Scenario
 
@@ -31,7 +31,7 @@ def scenario(mobility: Mobility) -> Scenario:
 
 
 def steady(mobility: Mobility, seed: int) -> Movements:
-    where = movements(scenario(mobility), seed)
+    where = scenario_movements(scenario(mobility), seed)
     assert where is not None
     return where
 

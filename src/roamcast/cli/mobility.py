@@ -17,7 +17,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.report.still_map import still_map
 from roamcast.world import files
 from roamcast.world.contacts import ContactPlan, scenario_contacts
-from roamcast.world.mobility import Movements, movements
+from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.scenario import Run, Scenario
 
 Product = Literal["positions", "movements", "contacts"]
@@ -54,7 +54,7 @@ def mobility(
     Takes the options of simulate, so that the network looked at is the one simulated. What they say about protocol,
     radio (except its range), workload and failing nodes makes no difference here.
     """
-    where = movements(run.scenario, run.seed)
+    where = scenario_movements(run.scenario, run.seed)
     plan = scenario_contacts(run.scenario, where)
     texts = _texts(run.scenario, where, plan, at_s, write, out, map_file)
     for path, text in texts.items():

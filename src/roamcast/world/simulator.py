@@ -26,7 +26,7 @@ from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.faults import Fault, fault_plan
 from roamcast.world.host import SimulatedHost
-from roamcast.world.mobility import Movements, movements
+from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import dcf_settings
 from roamcast.world.radio.ideal import IdealMedium
@@ -66,15 +66,18 @@ def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None
 
 
 class Simulation(Oracle):
-    """A network in motion. `run_until` may be called step by step, as invariant checkers do."""
+    """A network in motion. `run_until` may be called step by step, as invariant checkers do; they may also give
+    `actions` and `faults`, which replace those of the scenario."""
 
-    def __init__(self, run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> None:
+    def __init__(
+        self, run: Run, raw_frames: bool = False, actions: list[Action] | None = None, faults: list[Fault] | None = None
+    ) -> None:
         scenario = run.scenario
         self.run = run
         self.parameters = protocol_parameters(run.protocol, dict(run.parameters))
         self.recorder = Recorder(run_id(run))
         self.scheduler = Scheduler()
-        self.movements: Movements | None = movements(scenario, run.seed)
+        self.movements: Movements | None = scenario_movements(scenario, run.seed)
         self.topology = Topology(scenario.nodes)
         self.medium = self._medium(raw_frames)
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
@@ -87,7 +90,7 @@ class Simulation(Oracle):
         self._published = [0] * scenario.nodes
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
-        faults = fault_plan(scenario, run.seed)
+        faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
         absent = {fault.node for fault in faults if fault.what == "join"}

@@ -2,7 +2,7 @@
 
 Every model, however it draws, ends as corners per node with straight legs at constant speed between them. That is what
 makes the contact plan exact (`world/contacts.py`) and a position cheap to ask for in the radio's hot path. One module
-per model, each a function from its settings to corners; `movements` chooses among them.
+per model, each a function from its settings to corners; `scenario_movements` chooses among them.
 
 A node's path depends on the seed and its own number only: adding nodes or lengthening a run leaves the others' paths
 as they were.
@@ -13,10 +13,10 @@ from roamcast.world.mobility import group, lattice, static, waypoint
 from roamcast.world.mobility.movements import Corner, Movements
 from roamcast.world.scenario import Scenario
 
-__all__ = ["Corner", "Movements", "movements"]
+__all__ = ["Corner", "Movements", "scenario_movements"]
 
 
-def movements(scenario: Scenario, seed: int) -> Movements | None:
+def scenario_movements(scenario: Scenario, seed: int) -> Movements | None:
     """How the nodes of `scenario` move under `seed`; None if it knows only contacts, no places."""
     mobility = scenario.mobility
     match mobility.model:

@@ -171,7 +171,7 @@ class Sample(Operator):
 
 class Aggregate(Operator):
     name = "aggregate"
-    FUNCTIONS = ("mean", "sum", "min", "max", "count")
+    FUNCTIONS: ClassVar = ("mean", "sum", "min", "max", "count")
 
     def __init__(self, function: str, value: Expression, size: int) -> None:
         self._function = function
