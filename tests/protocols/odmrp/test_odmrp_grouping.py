@@ -9,8 +9,9 @@ from roamcast.interests import XPaths
 from roamcast.protocols.odmrp.covering import CoveringGraph
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.grouping import AggregatedGraph, Grouping, KMeans, LeastConstrained, Summary, grouping
+from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
-from roamcast.protocols.odmrp.summaries import Digest, Entry
+from roamcast.protocols.odmrp.summaries import Entry
 from roamcast.seeds import Random
 from roamcast.world.golf import golf_event, golf_interest, golf_taste
 

@@ -10,7 +10,8 @@ from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.protocols.odmrp.bloom import BITS_MAX, false_positive_rate, mask, positions, token
 from roamcast.protocols.odmrp.encoding import Encoder, Wish
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.summaries import Digest, Entry, Family, PackedEntry, aggregated
+from roamcast.protocols.odmrp.packed import Digest, PackedEntry
+from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
 from roamcast.seeds import Random
 from roamcast.world.golf import golf_event, golf_interest
 

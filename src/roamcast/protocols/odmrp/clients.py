@@ -18,7 +18,8 @@ from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.index import EntryIndex, rows
 from roamcast.protocols.odmrp.mesh import TABLE_BYTES_MAX
 from roamcast.protocols.odmrp.messages import Member
-from roamcast.protocols.odmrp.summaries import Digest, Entry, aggregated
+from roamcast.protocols.odmrp.packed import Digest
+from roamcast.protocols.odmrp.summaries import Entry, aggregated
 
 CLIENT_REFRESHES = 3
 VERSIONS = 1 << 16

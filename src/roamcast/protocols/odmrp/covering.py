@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from roamcast.errors import CallerError
-from roamcast.protocols.odmrp.summaries import Digest, Entry, Family
+from roamcast.protocols.odmrp.packed import Digest
+from roamcast.protocols.odmrp.summaries import Entry, Family
 
 
 class CoveringGraph:

@@ -31,7 +31,8 @@ from roamcast.interests.content import Constraint, Leaf, Term, event_types, reco
 from roamcast.interests.content.documents import Value
 from roamcast.interests.content.values import Number, Numbers, Pattern, ValueSet, Words
 from roamcast.protocols.odmrp.bloom import token
-from roamcast.protocols.odmrp.summaries import LEAF_MAX, Digest, Entry, Family, Texts
+from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest
+from roamcast.protocols.odmrp.summaries import Entry, Family, Texts
 
 DEPTH_MAX = 8  # topics: deeper ones count as this deep
 _CACHED = 1 << 12

@@ -22,8 +22,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from roamcast.protocols.odmrp.covering import CoveringGraph
+from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
-from roamcast.protocols.odmrp.summaries import Digest, Entry, Family, aggregated
+from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
 
 WORTH_A_THIRD = 0.2
 NEWCOMERS = 0  # the channel of members that no request has assigned yet

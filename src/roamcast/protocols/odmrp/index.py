@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from roamcast.errors import CallerError
 from roamcast.protocols.odmrp.bloom import positions
-from roamcast.protocols.odmrp.summaries import Digest, Entry, Family
+from roamcast.protocols.odmrp.packed import Digest
+from roamcast.protocols.odmrp.summaries import Entry, Family
 
 _ANSWERS_MAX = 4096  # per type: kept answers, so that strings, which rarely repeat, cannot fill the memory
 

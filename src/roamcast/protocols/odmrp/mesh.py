@@ -12,7 +12,9 @@ Rules (section 3.5; ODMRP draft 4, section 5):
    itself, and a relay that has passed it on before. Otherwise it is sent again, `table_tries` times in all.
 4. An event is repeated once, if this node forwards for one of its channels: if a member of such a channel is behind
    it whose summary the event matches (with `forwarding_filter`), or any member at all.
-5. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder; ways
+5. A broker may send an event again for members that answered late, and then lists them. A relay treats every sending
+   as an event of its own. A member's table says which of the publisher's last events are here, as of when it leaves.
+6. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder; ways
    back to publishers that ask no more are forgotten.
 
 Ways back cannot run in circles: along a way the sequence numbers never fall, and where they are equal the hops do.
@@ -34,13 +36,14 @@ from typing import NamedTuple
 from roamcast.protocols.api import Host, Timer
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
 from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTable, Member
+from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
-from roamcast.protocols.odmrp.summaries import Digest, Entry
+from roamcast.protocols.odmrp.summaries import Entry
 from roamcast.protocols.seen import SeenCache
 
 REPEAT = "mesh.repeat"  # key: running number; pass a Join Request on
-RELAY = "mesh.relay"  # key: event id; pass the event on
+RELAY = "mesh.relay"  # key: a sending of an event; pass it on
 TABLE = "mesh.table"  # key: publisher; send the Join Table that has collected
 CONFIRM = "mesh.confirm"  # key: publisher; look which members were not confirmed
 ACK = "mesh.ack"  # key: publisher; confirm what was received
@@ -48,6 +51,8 @@ SWEEP = "mesh.sweep"  # key 0; forget what is past
 
 TABLE_BYTES_MAX = 1200  # members that together take more travel in several frames
 ADDRESS_BITS = 32
+SENDING_BITS = 8
+ARRIVALS_MAX = 4  # events that a table names as arrived
 SUMMARIES_MAX = 4096  # that a node remembers; the oldest goes first
 SWEEPS_PER_TIMEOUT = 5  # how closely the trace follows when a node stops forwarding
 
@@ -106,6 +111,8 @@ class Mesh:
         self._on_members = on_members
         self._family = parameters.encoder().family
         self._seen = SeenCache()  # events
+        self._sendings = SeenCache()  # of events
+        self._arrived: dict[int, dict[int, float]] = {}  # by publisher: its last events, and when each came
         self._roles: dict[int, list[int]] = {}  # publisher -> channels that this node forwards, as the trace knows it
         self._requests = SeenCache()
         self._repeats: dict[int, JoinRequest] = {}  # by running number
@@ -233,7 +240,7 @@ class Mesh:
         self._tell_role(publisher)
 
     def _send_tables(self, publisher: int, route: Route) -> None:
-        members = list(route.waiting.values())
+        members = [self._with_arrivals(publisher, member) for member in route.waiting.values()]
         route.waiting.clear()
         lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
         for part in _in_frames(members):
@@ -242,6 +249,16 @@ class Mesh:
             route.sent[member.address] = member
             route.tries[member.address] = route.tries.get(member.address, 0) + 1
         self.host.set_timer(self.parameters.confirm_timeout_s, (CONFIRM, publisher))
+
+    def _with_arrivals(self, publisher: int, member: Member) -> Member:
+        """This node's own answer says last what has arrived meanwhile; what others say is passed on as it is."""
+        arrived = self._arrived.get(publisher)
+        if member.address != self.host.address or not arrived:
+            return member
+        since_s = self.host.now() - self.parameters.route_wait_s
+        return Member(
+            member.address, member.version, member.entries, tuple(id for id, at_s in arrived.items() if at_s >= since_s)
+        )
 
     def _retry(self, publisher: int, route: Route) -> None:
         unconfirmed = list(route.sent.values())
@@ -284,11 +301,25 @@ class Mesh:
         """Remembers an event; true if it is new."""
         return self._seen.add(event_id)
 
+    def see_sending(self, data: Data) -> bool:
+        """Remembers a sending of an event; true if it is new."""
+        return self._sendings.add(data.event.id << SENDING_BITS | data.sending)
+
+    def arrive(self, data: Data) -> None:
+        """A new event is here: the next table to its publisher says so."""
+        arrived = self._arrived.setdefault(data.publisher, {})
+        arrived[data.event.id] = self.host.now()
+        if len(arrived) > ARRIVALS_MAX:
+            del arrived[next(iter(arrived))]
+
     def relay(self, data: Data, digest: Digest | None) -> None:
         """Passes an event on, if this node forwards for it."""
         if data.hops < 255 and self._forwards(data, digest):
-            self._relays[data.event.id] = Data(data.publisher, data.channels, data.hops + 1, data.event)
-            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (RELAY, data.event.id))
+            key = data.event.id << SENDING_BITS | data.sending
+            self._relays[key] = Data(
+                data.publisher, data.channels, data.hops + 1, data.event, data.sending, data.members
+            )
+            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (RELAY, key))
 
     def _forwards(self, data: Data, digest: Digest | None) -> bool:
         route = self.routes.get(data.publisher)
@@ -296,11 +327,14 @@ class Mesh:
             return False
         now_s = self.host.now()
         filters = self.parameters.forwarding_filter and digest is not None
-        just_moved = now_s < route.moved_s + self.parameters.route_wait_s
+        just_moved = now_s < route.moved_s + self.parameters.channel_overlap_s
         for address, member in self.downstream.get(data.publisher, {}).items():
-            is_meant = route.channels.get(address, NEWCOMERS) in data.channels or (
-                just_moved and route.channels_before.get(address, NEWCOMERS) in data.channels
-            )
+            if data.members:
+                is_meant = address in data.members
+            else:
+                is_meant = route.channels.get(address, NEWCOMERS) in data.channels or (
+                    just_moved and route.channels_before.get(address, NEWCOMERS) in data.channels
+                )
             if is_meant and member.expires_s > now_s:
                 if not filters or member.entries is None:
                     return True
@@ -331,6 +365,7 @@ class Mesh:
             if route.heard_s + timeout_s <= now_s and publisher not in self.downstream:
                 del self.routes[publisher]
                 self._roles.pop(publisher, None)
+                self._arrived.pop(publisher, None)
         if self.routes:
             self._sweep_later()
 

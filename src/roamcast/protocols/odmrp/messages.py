@@ -15,7 +15,7 @@ from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.odmrp.summaries import Digest, PackedEntry
+from roamcast.protocols.odmrp.packed import Digest, PackedEntry
 from roamcast.protocols.routing import Control, Routed
 
 Address = Annotated[int, Meta(ge=0, lt=2**32)]
@@ -26,6 +26,7 @@ Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 
 
 MEMBER_BYTES = 12  # of a member without its entries
+ARRIVAL_BYTES = 9  # of an event's id
 KINDS_MAX = 64  # types of events that a client announces, so that they fit a frame
 
 
@@ -47,11 +48,13 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     address: Address
     version: int  # of its summary
     entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
+    arrived: tuple[int, ...] = ()  # ids of the publisher's last events, as far as they are here
 
     @property
     def size_bytes(self) -> int:
         """What it takes in a frame, rather a little more."""
-        return MEMBER_BYTES + sum(entry.size_bytes for entry in self.entries or ())
+        told_bytes = ARRIVAL_BYTES * len(self.arrived) + sum(entry.size_bytes for entry in self.entries or ())
+        return MEMBER_BYTES + told_bytes
 
 
 class JoinTable(Message, frozen=True, tag=17):
@@ -71,7 +74,7 @@ class JoinAck(Message, frozen=True, tag=18):
 
 
 class Data(Message, frozen=True, tag=19):
-    """An event for the members of some channels."""
+    """An event for the members of some channels; sent again, for those that are listed."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
@@ -79,6 +82,8 @@ class Data(Message, frozen=True, tag=19):
     channels: tuple[int, ...]
     hops: Hops  # frames in a row that brought it to whoever hears this one, those to the broker included
     event: Event
+    sending: Annotated[int, Meta(ge=0, le=255)] = 0  # how often the broker had sent this event before
+    members: tuple[Address, ...] = ()  # whom this sending is for; none: all members of the channels
 
 
 class Seek(Message, frozen=True, tag=20):

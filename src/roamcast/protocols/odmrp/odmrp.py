@@ -25,6 +25,8 @@ Where this differs from the paper, or fills in what it leaves open:
 - Channels are told to the nodes in the next Join Request, as lists of members; the paper does not say how.
 - Every event is asked for by its own digest, unless `advertisement` is set; a digest that was asked stands for a
   refresh interval.
+- Data does not wait for routes where there are any: an event leaves at once on the channels of the members that are
+  known, and again for those whose answers to its Join Request come later (`publisher.py`).
 """
 
 from __future__ import annotations
@@ -53,9 +55,9 @@ from roamcast.protocols.odmrp.messages import (
     Post,
     Seek,
 )
+from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.publisher import Publisher
-from roamcast.protocols.odmrp.summaries import Digest
 from roamcast.protocols.routing import UnicastOwner, unicast
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
@@ -199,10 +201,13 @@ class Odmrp(Protocol, UnicastOwner):
         self.publisher.publish(event, digest, hops)
 
     def _on_data(self, data: Data) -> None:
-        if not self.mesh.see(data.event.id):
+        if not self.mesh.see_sending(data):
             return
         digest = cached_digest(self._encoder, data.event.content)
         self.mesh.relay(data, digest)
+        if not self.mesh.see(data.event.id):
+            return  # it was here before, in another sending
+        self.mesh.arrive(data)
         if self.is_broker and not self._serve(data.event, digest, data.hops):
             self._count_waste(data, digest)
 

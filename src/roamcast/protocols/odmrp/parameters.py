@@ -15,7 +15,9 @@ class OdmrpParameters(api.Parameters, frozen=True):
     # Routes
     refresh_interval_s: float = 5.0  # a broker that goes on publishing asks again at this interval (4.1)
     forwarding_timeout_s: float = 25.0  # who hears no Join Table for so long stops forwarding (4.1)
-    route_wait_s: float = 0.5  # an event waits so long for answers to its Join Request; 4 times if they are slow
+    route_wait_s: float = 2.0  # whoever answers an event's Join Request within this time still gets the event
+    answer_pause_s: float = 0.05  # members that answer within this time of each other get it together
+    channel_overlap_s: float = 0.5  # after a change of channels the old ones count for so long
     jitter_s: float = 0.01  # a relay repeats a Join Request or an event after a uniform time up to this
     table_pause_s: float = 0.025  # answers that come within this time travel on together
     confirm_timeout_s: float = 0.15  # without a sign that the next hop got a Join Table, it is sent again
@@ -49,7 +51,7 @@ class OdmrpParameters(api.Parameters, frozen=True):
     def __post_init__(self) -> None:
         for field in ("refresh_interval_s", "refresh_min_s", "client_refresh_s"):
             require(0.01 <= getattr(self, field) <= 86_400, field, getattr(self, field), "between 0.01 and 86400 s")
-        for field in ("route_wait_s", "jitter_s", "table_pause_s"):
+        for field in ("route_wait_s", "answer_pause_s", "channel_overlap_s", "jitter_s", "table_pause_s"):
             require(0 <= getattr(self, field) <= 60, field, getattr(self, field), "between 0 and 60 s")
         timeout_s = self.forwarding_timeout_s
         require(timeout_s > self.refresh_interval_s, "forwarding_timeout_s", timeout_s, "above refresh_interval_s")

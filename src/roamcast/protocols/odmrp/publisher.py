@@ -1,8 +1,16 @@
 """The publishing side of a broker: questions, members, channels, and events on their way out.
 
-An event may only leave when its publisher knows who wants it. So its digest is *asked* in a Join Request first, and the
-event waits for the answers: `route_wait_s`, or longer if answers took longer before. A question that stands answers for
-later events too: a digest for events with the same digest, an advertisement for all events of its type.
+An event goes to the members that are known to want it, and they may not be all. So its digest is *asked* in a Join
+Request. A question that stands answers for later events too: a digest for events with the same digest, an advertisement
+for all events of its type. An event whose question is new is sent in this order:
+
+1. At once, on the channels of the members that are known from earlier questions and want it. Their routes may be as old
+   as the forwarding timeout; where nobody moves they hold.
+2. Again, for members that answer the question and do not say that the event has arrived: newcomers, and those whose
+   route was broken. It leaves when no such answer came for `answer_pause_s`, and lists whom it is for. Answers from
+   farther away may make it leave again, until `route_wait_s` after the question.
+
+So nobody waits for another's route, and whoever answers in time is served, as if the event had waited for all.
 
 A question is asked again every refresh interval, as long as it is in use: a digest if it was used since it was asked,
 an advertisement until no event follows for the forwarding timeout. That keeps routes and members fresh. A broker that
@@ -10,8 +18,8 @@ stops publishing stops asking, and its structure fades away (3.6). Under mobilit
 until the first route is expected to break, within bounds.
 
 Answers bring members with their summaries. They are grouped into channels (`grouping.py`) at most once per refresh
-interval, when a request goes out that tells the nodes on the way; until then a newcomer is on channel 0. Events wait
-until that news has spread, as they wait for answers.
+interval, when a request goes out that tells the nodes on the way; until then a newcomer is on channel 0. Until that
+news has spread, events travel on the old channels of their members too.
 """
 
 from __future__ import annotations
@@ -24,9 +32,10 @@ from roamcast.events import Event
 from roamcast.protocols.api import Host, Timer
 from roamcast.protocols.odmrp.grouping import NEWCOMERS, grouping
 from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member
+from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import own_motion, shorter
-from roamcast.protocols.odmrp.summaries import Digest, Entry
+from roamcast.protocols.odmrp.summaries import Entry
 
 ASK = "publisher.ask"  # key 0; send a Join Request
 SEND = "publisher.send"  # key 0; the first waiting events have waited long enough
@@ -35,8 +44,8 @@ REFRESH = "publisher.refresh"  # key 0; ask again what is still in use
 QUESTIONS_PER_REQUEST = 4  # so that a request fits a frame
 LISTED_MAX = 80  # members, for the same reason; all others stay on channel 0
 SEQUENCES_PER_S = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
-WAIT_MARGIN = 1.25  # of the slowest answer so far
-WAITS_MAX = 4  # but never more than so many times the usual wait
+SENDINGS_MAX = 16  # of one event
+LATE_MAX = 12  # members listed in one sending, so that it fits a frame with any event; more: all of their channels
 INSTANT_S = 1e-9  # a timer may fire this much early, by rounding
 
 NO_MEMBER = "no-member"  # an event that nobody wants does not leave
@@ -44,7 +53,7 @@ NO_MEMBER = "no-member"  # an event that nobody wants does not leave
 
 class Question:
     def __init__(self, now_s: float, ready_s: float) -> None:
-        self.ready_s = ready_s  # its first answers are here
+        self.ready_s = ready_s  # its answers are here
         self.asked_s = now_s
         self.used_s = now_s
 
@@ -57,11 +66,18 @@ class Known(NamedTuple):
     expires_s: float
 
 
-class Waiting(NamedTuple):
-    ready_s: float
-    event: Event
-    digest: Digest
-    hops: int  # frames that the event has behind it
+class Waiting:
+    """An event whose question may still be answered."""
+
+    def __init__(self, event: Event, digest: Digest, hops: int, until_s: float) -> None:
+        self.event = event
+        self.digest = digest
+        self.hops = hops  # frames that the event has behind it
+        self.until_s = until_s
+        self.due_s = until_s  # when to look at it next
+        self.sendings = 0
+        self.answered: dict[int, None] = {}  # members that need the event sent again
+        self.served: set[int] = set()  # members for which it was, or which said that they have it
 
 
 class Publisher:
@@ -78,19 +94,18 @@ class Publisher:
         self._to_ask: dict[Digest, None] = {}
         self._waiting: list[Waiting] = []
         self._grouped_s = -inf
+        self._channel_before: dict[int, int] = {}
         self._settled_s = -inf  # when all nodes know the present channels
         self._sequence = int(host.now() * SEQUENCES_PER_S)
         self._shortest_lifetime_s: float | None = None
         self._refreshes = False
-        self._requested_s = -inf
-        self._slowest_answer_s = 0.0
 
     def on_timer(self, timer: Timer) -> bool:
         """True if the timer was the publisher's."""
         if timer[0] == ASK:
             self._ask()
         elif timer[0] == SEND:
-            self._send_ready()
+            self._look_again()
         elif timer[0] == REFRESH:
             self._refresh()
         else:
@@ -103,15 +118,18 @@ class Publisher:
             self._use(Digest(kind))
 
     def publish(self, event: Event, digest: Digest, hops: int) -> None:
-        """Sends an event into the mesh, once it is known who wants it."""
+        """Sends an event into the mesh, to all that are known to want it and to all that turn out to."""
         question = self._use(Digest(digest.type) if self.parameters.advertisement else digest)
-        self._waiting.append(Waiting(question.ready_s, event, digest, hops))
-        self._send_ready()
+        waiting = Waiting(event, digest, hops, question.ready_s)
+        channels = self._channels_for(digest)
+        if channels:
+            self._send(waiting, channels, ())
+        self._waiting.append(waiting)
+        self._look_again()
 
     def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
         """Answers arrived."""
         self._shortest_lifetime_s = shorter(self._shortest_lifetime_s, lifetime_s)
-        self._slowest_answer_s = max(self._slowest_answer_s, self.host.now() - self._requested_s)
         expires_s = self.host.now() + self.parameters.forwarding_timeout_s
         for member in members:
             known = self.members.get(member.address)
@@ -124,12 +142,20 @@ class Publisher:
             self.members[member.address] = Known(member.version, entries, expires_s)
             if known is None or known.entries != entries:
                 self._ungrouped[member.address] = None
+            for waiting in self._waiting:
+                self._serve_again(waiting, member, entries)
+        self._look_again()
 
-    @property
-    def _wait_s(self) -> float:
-        """How long answers may take."""
-        usual_s = self.parameters.route_wait_s
-        return min(max(usual_s, WAIT_MARGIN * self._slowest_answer_s), WAITS_MAX * usual_s)
+    def _serve_again(self, waiting: Waiting, member: Member, entries: tuple[Entry, ...]) -> None:
+        """An answer came while an event waits for answers."""
+        if waiting.event.id in member.arrived:
+            waiting.answered.pop(member.address, None)
+            waiting.served.add(member.address)
+        elif member.address not in waiting.served and self._encoder.family.matches_any(entries, waiting.digest):
+            waiting.answered[member.address] = None
+            waiting.due_s = waiting.until_s  # the last sending waits for all
+            if waiting.sendings < SENDINGS_MAX - 1:
+                waiting.due_s = min(self.host.now() + self.parameters.answer_pause_s, waiting.until_s)
 
     # -- Asking --------------------------------------------------------------------------------------------------
 
@@ -138,7 +164,7 @@ class Publisher:
         now_s = self.host.now()
         question = self._questions.get(digest)
         if question is None:
-            question = self._questions[digest] = Question(now_s, now_s + self._wait_s)
+            question = self._questions[digest] = Question(now_s, now_s + self.parameters.route_wait_s)
             self._to_ask[digest] = None
             self.host.set_timer(0.0, (ASK, 0))
         question.used_s = now_s
@@ -147,7 +173,7 @@ class Publisher:
     def _ask(self) -> None:
         now_s = self.host.now()
         if now_s - self._grouped_s >= self.parameters.refresh_interval_s - INSTANT_S and self._group():
-            self._settled_s = now_s + self._wait_s
+            self._settled_s = now_s + self.parameters.channel_overlap_s
         channels = tuple(
             (channel, tuple((address, self.members[address].version) for address in members))
             for channel, members in self.channels.items()
@@ -161,7 +187,6 @@ class Publisher:
             self.host.broadcast(JoinRequest(self.host.address, self._sequence, 1, part, channels, motion))
         for digest in questions:
             self._questions[digest].asked_s = now_s
-        self._requested_s = now_s
         self._shortest_lifetime_s = None
         if not self._refreshes:
             self._refreshes = True
@@ -215,6 +240,7 @@ class Publisher:
         if moved:
             sizes = " ".join(f"{channel}:{len(members)}" for channel, members in channels.items())
             self.host.structure("channels", value=float(len(channels)), detail=sizes)
+            self._channel_before = self._channel_of
         self.channels, self._channel_of = channels, channel_of
         return moved
 
@@ -223,23 +249,38 @@ class Publisher:
         for address in self._ungrouped:
             if self._encoder.family.matches_any(self.members[address].entries, digest):
                 wanted.add(self._channel_of.get(address, NEWCOMERS))
+        if self.host.now() < self._settled_s:
+            members = [address for channel in sorted(wanted) for address in self.channels.get(channel, ())]
+            wanted.update(self._channel_before.get(address, NEWCOMERS) for address in members)
         return sorted(wanted)
 
     # -- Events --------------------------------------------------------------------------------------------------
 
-    def _send_ready(self) -> None:
+    def _look_again(self) -> None:
+        """Sends what is due, forgets what has waited for all answers, and comes back when the next is due."""
         now_s = self.host.now() + INSTANT_S
-        ready = [each for each in self._waiting if max(each.ready_s, self._settled_s) <= now_s]
-        self._waiting = [each for each in self._waiting if max(each.ready_s, self._settled_s) > now_s]
-        for each in ready:
-            self._send(each)
+        for waiting in self._waiting:
+            if waiting.due_s <= now_s:
+                self._send_late(waiting)
+                waiting.due_s = waiting.until_s
+        self._waiting = [each for each in self._waiting if each.until_s > now_s]
         if self._waiting:
-            first_s = min(max(each.ready_s, self._settled_s) for each in self._waiting)
+            first_s = min(each.due_s for each in self._waiting)
             self.host.set_timer(max(0.0, first_s - self.host.now()), (SEND, 0))
 
-    def _send(self, waiting: Waiting) -> None:
-        channels = self._channels_for(waiting.digest)
-        if channels:
-            self.host.broadcast(Data(self.host.address, tuple(channels), waiting.hops + 1, waiting.event))
-        else:
+    def _send_late(self, waiting: Waiting) -> None:
+        late = tuple(waiting.answered)
+        waiting.answered.clear()
+        if late:
+            waiting.served.update(late)
+            channels = sorted({self._channel_of.get(address, NEWCOMERS) for address in late})
+            self._send(waiting, channels, late if len(late) <= LATE_MAX else ())
+        elif waiting.sendings == 0 and waiting.until_s <= self.host.now() + INSTANT_S:
             self.host.dropped(NO_MEMBER, waiting.event.id)
+
+    def _send(self, waiting: Waiting, channels: list[int], members: tuple[int, ...]) -> None:
+        message = Data(
+            self.host.address, tuple(channels), waiting.hops + 1, waiting.event, waiting.sendings, members
+        )
+        waiting.sendings += 1
+        self.host.broadcast(message)

@@ -29,14 +29,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from roamcast.errors import PeerError
 from roamcast.protocols.odmrp.bloom import mask
-
-LEAF_MAX = 63
-ENTRY_BYTES = 20  # of an entry without its filters
-FILTER_BYTES = 4  # of a filter without its bits
+from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest, PackedEntry
 
 
 class Texts(NamedTuple):
@@ -76,21 +71,6 @@ class Entry(NamedTuple):
     def covers(self, other: Entry) -> bool:
         """Whether every digest that matches `other` matches this entry: it constrains less and allows more."""
         return self.type == other.type and self.leaves & ~other.leaves == 0 and self.merged(other) == self
-
-
-class Digest(msgspec.Struct, frozen=True, array_like=True):
-    """An event, for matching; each part lists the leaf's number and what to look for."""
-
-    type: int
-    enumerated: tuple[tuple[int, int], ...] = ()
-    arithmetic: tuple[tuple[int, int], ...] = ()
-    texts: tuple[tuple[int, int, tuple[int, ...], tuple[int, ...]], ...] = ()  # leaf, whole, prefixes, suffixes
-
-    def __post_init__(self) -> None:
-        for part in (self.enumerated, self.arithmetic, self.texts):
-            for each in part:
-                if not 0 <= each[0] <= LEAF_MAX:
-                    raise PeerError(f"digest: leaf {each[0]}: must be between 0 and {LEAF_MAX}")
 
 
 class Family(NamedTuple):
@@ -161,22 +141,6 @@ class Family(NamedTuple):
         return Entry(
             packed.type, packed.leaves, _bits(packed.enumerated, size), _bits(packed.arithmetic, size), tuple(texts)
         )
-
-
-class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
-    """An entry under way. A filter without a bit is empty bytes."""
-
-    type: int
-    leaves: int
-    enumerated: bytes
-    arithmetic: bytes
-    texts: tuple[tuple[int, bytes, bytes, bytes], ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes in a frame, rather a little more."""
-        filters = [self.enumerated, self.arithmetic, *(each for text in self.texts for each in text[1:])]
-        return ENTRY_BYTES + sum(FILTER_BYTES + len(each) for each in filters)
 
 
 def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:

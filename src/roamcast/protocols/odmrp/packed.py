@@ -1,0 +1,40 @@
+"""Digests, and entries of summaries, as they travel in frames; what they mean is said in `summaries.py`."""
+
+import msgspec
+
+from roamcast.errors import PeerError
+
+LEAF_MAX = 63
+ENTRY_BYTES = 20  # of an entry without its filters
+FILTER_BYTES = 4  # of a filter without its bits
+
+
+class Digest(msgspec.Struct, frozen=True, array_like=True):
+    """An event, for matching; each part lists the leaf's number and what to look for."""
+
+    type: int
+    enumerated: tuple[tuple[int, int], ...] = ()
+    arithmetic: tuple[tuple[int, int], ...] = ()
+    texts: tuple[tuple[int, int, tuple[int, ...], tuple[int, ...]], ...] = ()  # leaf, whole, prefixes, suffixes
+
+    def __post_init__(self) -> None:
+        for part in (self.enumerated, self.arithmetic, self.texts):
+            for each in part:
+                if not 0 <= each[0] <= LEAF_MAX:
+                    raise PeerError(f"digest: leaf {each[0]}: must be between 0 and {LEAF_MAX}")
+
+
+class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
+    """An entry under way. A filter without a bit is empty bytes."""
+
+    type: int
+    leaves: int
+    enumerated: bytes
+    arithmetic: bytes
+    texts: tuple[tuple[int, bytes, bytes, bytes], ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in a frame, rather a little more."""
+        filters = [self.enumerated, self.arithmetic, *(each for text in self.texts for each in text[1:])]
+        return ENTRY_BYTES + sum(FILTER_BYTES + len(each) for each in filters)
