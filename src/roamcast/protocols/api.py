@@ -15,14 +15,30 @@ The rules, for both sides:
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-import msgspec
+from mypy_extensions import mypyc_attr
 
-from roamcast.causal import Specification
 from roamcast.events import NO_EVENT, Event
 from roamcast.interests import Interest
+from roamcast.protocols import parameters
+from roamcast.protocols.message import Category, Message
+from roamcast.protocols.parameters import Parameters, Site, require
 from roamcast.seeds import Random
+
+__all__ = [
+    "NOBODY",
+    "Category",
+    "Host",
+    "Message",
+    "Oracle",
+    "Parameters",
+    "Point",
+    "Protocol",
+    "Site",
+    "Timer",
+    "require",
+]
 
 NOBODY = -1
 """Stands for "no node" wherever an address is expected."""
@@ -33,42 +49,7 @@ Timer = tuple[str, int]
 Point = tuple[float, float]
 """Metres east and north of the area's corner; as a velocity, metres per second."""
 
-Category = Literal["maintenance", "publish_subscribe"]
-"""What a frame is for: keeping the structure together, or carrying events, subscriptions and advertisements."""
-
-
-class Message(msgspec.Struct, frozen=True, array_like=True):
-    """Base of all messages. A subclass gives `tag=` a number that is unique among the messages of its protocol:
-    0-15 belong to services shared by protocols (`protocols/routing`), 16 and up to the protocol itself."""
-
-    category: ClassVar[Category] = "maintenance"
-    label: ClassVar[str] = "Message"  # its name in the trace: the class's name
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "label" not in cls.__dict__:  # an envelope answers with the label of what it carries
-            cls.label = cls.__name__
-
-
-class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of a protocol's parameters. `__post_init__` refuses nonsense with `require`."""
-
-
-def require(condition: bool, field: str, value: object, allowed: str) -> None:
-    """Refuses a setting with one line that names the field, its value and what is allowed."""
-    if not condition:
-        raise ValueError(f"{field} = {value!r}: must be {allowed}")
-
-
-class Site(msgspec.Struct, frozen=True):
-    """What an operator tells every node about the deployment before it starts."""
-
-    width_m: float
-    height_m: float
-    range_m: float  # nominal radio range
-    dependencies: Specification | None = None  # which events cause which others, if any do
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Oracle(ABC):
     """The simulator's global view, for measuring and for what calls itself an oracle."""
 
@@ -85,6 +66,7 @@ class Oracle(ABC):
         """Nodes whose application wants `event` at this instant, in ascending order."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Host(ABC):
     """Where a protocol lives. Everything it can know or do."""
 
@@ -134,12 +116,13 @@ class Host(ABC):
         """Trace: what this node is in the structure from now on, e.g. `structure("parent", peer=4, value=level)`."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Protocol(ABC):
     """A node's protocol. One object per node and life: a node that crashes and returns gets a new one."""
 
     name: ClassVar[str]  # what users type
     summary: ClassVar[str]  # one line for `roamcast protocols`
-    Parameters: ClassVar[type[Parameters]]
+    Parameters: ClassVar[type[parameters.Parameters]]
     messages: ClassVar[Any]  # the union of its message types, for the wire codec
     is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and competes with nobody
 

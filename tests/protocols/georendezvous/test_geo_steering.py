@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from roamcast.protocols.api import Site
 from roamcast.protocols.georendezvous.cells import CellGraph, CellGrid, Graph, NodeGraph, Vertex
-from roamcast.protocols.georendezvous.steering import Tour, begin_tour, closeness, closer, continue_tour, greedy
+from roamcast.protocols.georendezvous.steering import begin_tour, closeness, closer, continue_tour, greedy
+from roamcast.protocols.georendezvous.tour import Tour
 
 GRID = CellGrid(Site(1000.0, 1000.0, 200.0))
 CELLS = CellGraph(GRID)

@@ -22,19 +22,11 @@ from typing import ClassVar
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, Message, Protocol, Timer, require
+from roamcast.protocols.api import Host, Message, Protocol, Timer
 from roamcast.protocols.flooding.messages import Flood
+from roamcast.protocols.flooding.parameters import FloodingParameters
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
-
-
-class FloodingParameters(api.Parameters, frozen=True):
-    jitter_s: float = 0.01  # a first-time hearer repeats after a uniform time up to this; 0 repeats at once
-    hops_max: int = 255  # an event that has come this far is not repeated
-
-    def __post_init__(self) -> None:
-        require(0 <= self.jitter_s <= 60, "jitter_s", self.jitter_s, "between 0 and 60 s")
-        require(1 <= self.hops_max <= 255, "hops_max", self.hops_max, "between 1 and 255")
 
 
 class Flooding(Protocol):

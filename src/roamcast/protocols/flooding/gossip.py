@@ -7,19 +7,10 @@ In a dense network most repetitions tell nobody anything new. Gossip saves a sha
 from typing import ClassVar
 
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, require
-from roamcast.protocols.flooding.flooding import Flooding, FloodingParameters
+from roamcast.protocols.api import Host
+from roamcast.protocols.flooding.flooding import Flooding
 from roamcast.protocols.flooding.messages import Flood
-
-
-class GossipParameters(FloodingParameters, frozen=True):
-    probability: float = 0.7  # of repeating an event heard for the first time
-    certain_hops: int = 2  # up to this hop every node repeats
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(0 <= self.probability <= 1, "probability", self.probability, "between 0 and 1")
-        require(0 <= self.certain_hops <= 255, "certain_hops", self.certain_hops, "between 0 and 255")
+from roamcast.protocols.flooding.parameters import GossipParameters
 
 
 class Gossip(Flooding):

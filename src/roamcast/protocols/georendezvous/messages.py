@@ -11,7 +11,7 @@ from msgspec import Meta
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Category, Message
 from roamcast.protocols.georendezvous.cells import Cell, Vertex
-from roamcast.protocols.georendezvous.steering import Tour
+from roamcast.protocols.georendezvous.tour import Tour
 
 Address = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, lt=2**16)]

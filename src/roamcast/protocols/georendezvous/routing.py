@@ -29,7 +29,8 @@ from roamcast.protocols.georendezvous.cells import Cell, CellGraph, CellGrid, Gr
 from roamcast.protocols.georendezvous.messages import AnyPayload, Beacon, Packet
 from roamcast.protocols.georendezvous.neighbourhood import Neighbourhood
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
-from roamcast.protocols.georendezvous.steering import Step, Tour, begin_tour, closeness, closer, continue_tour, greedy
+from roamcast.protocols.georendezvous.steering import Step, begin_tour, closeness, closer, continue_tour, greedy
+from roamcast.protocols.georendezvous.tour import Tour
 
 FIRST_BEACON_WITHIN_S = 0.1  # of a new node, at random
 ANSWER_WITHIN_S = 0.4  # a beacon that somebody asked for, at random

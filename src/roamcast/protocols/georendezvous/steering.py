@@ -31,31 +31,15 @@ finds it unless it is u. Every change back to greedy comes strictly closer, so t
 
 from collections.abc import Iterable
 from math import atan2, pi
-from typing import Annotated, NamedTuple
-
-import msgspec
-from msgspec import Meta
+from typing import NamedTuple
 
 from roamcast.protocols.georendezvous.cells import Vertex
+from roamcast.protocols.georendezvous.tour import Tour
 
 Closeness = tuple[float, float, float]
 
 _ASIDE = 1e-4  # cells or metres
 _SAME_DIRECTION = 1e-9  # radians; different edges of a vertex differ by far more
-
-
-class Tour(msgspec.Struct, frozen=True, array_like=True):
-    """Where a packet is on its way around a face."""
-
-    start: Vertex  # the local minimum where it began
-    previous: Vertex  # the last step came from here
-    marked: tuple[Vertex, Vertex]  # an edge of the tour; to take it again is to go in circles
-    steps: Annotated[int, Meta(ge=1, lt=2**16)]
-
-    def onward(self, here: Vertex, step: Vertex) -> "Tour":
-        """As the packet goes from `here` to `step`."""
-        doubled = self.steps & (self.steps - 1) == 0
-        return Tour(self.start, here, (here, step) if doubled else self.marked, self.steps + 1)
 
 
 class Step(NamedTuple):

@@ -21,17 +21,11 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import NOBODY, Host, Message, Protocol, require
+from roamcast.protocols.api import NOBODY, Host, Message, Protocol
 from roamcast.protocols.oracle.messages import Bundle
+from roamcast.protocols.oracle.parameters import OracleParameters
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
-
-
-class OracleParameters(api.Parameters, frozen=True):
-    tries_max: int = 8  # failed links that one frame's journey may meet before its destinations are given up
-
-    def __post_init__(self) -> None:
-        require(0 <= self.tries_max <= 1000, "tries_max", self.tries_max, "between 0 and 1000")
 
 
 class OracleTrees(Protocol):

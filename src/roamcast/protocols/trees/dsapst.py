@@ -26,24 +26,14 @@ from typing import ClassVar
 
 from roamcast.interests import Interest, union_all
 from roamcast.protocols import api
-from roamcast.protocols.api import NOBODY, Host, Message, Timer, require
+from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.trees.messages import Probe, ProbeReply, Refresh, TreeMessages
-from roamcast.protocols.trees.ps_maodv import PsMaodvParameters, SingleTree
+from roamcast.protocols.trees.parameters import DsapstParameters
+from roamcast.protocols.trees.ps_maodv import SingleTree
 from roamcast.protocols.trees.tree import PATH_MAX
 
 LEVEL_MIN = 2
 """The root's own children already have the shortest path there is."""
-
-
-class DsapstParameters(PsMaodvParameters, frozen=True):
-    probe_period_s: float = 10.0  # a node looks for a better place so often; the thesis' period of the tree
-    chance_min: float = 0.05  # added to the overlap when a candidate is drawn, so that all have a chance
-    pool: float = 10_000.0  # different contents that events are spread over
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for field in ("probe_period_s", "chance_min", "pool"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
 
 
 class Dsapst(SingleTree):

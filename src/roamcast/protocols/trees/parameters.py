@@ -29,3 +29,32 @@ class TreeParameters(api.Parameters, frozen=True):
     def silence_s(self) -> float:
         """Without a new refresh for this long, the way to the root is lost."""
         return self.refresh_losses_max * self.refresh_period_s * (1 + self.jitter)
+
+
+class PsMaodvParameters(TreeParameters, frozen=True):
+    refresh_period_s: float = 4.0  # group hello; REDS's value
+
+
+class SpComboParameters(PsMaodvParameters, frozen=True):
+    receive_cost: float = 1.0  # weight of an event received on the path to the root
+    transmit_cost: float = 1.0  # weight of an event sent there
+    pool: float = 10_000.0  # different contents that events are spread over
+    appraisal_wait_s: float = 0.15  # how long a node that heard a refresh collects appraised offers
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("receive_cost", "transmit_cost"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
+        for field in ("pool", "appraisal_wait_s"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
+
+
+class DsapstParameters(PsMaodvParameters, frozen=True):
+    probe_period_s: float = 10.0  # a node looks for a better place so often; the thesis' period of the tree
+    chance_min: float = 0.05  # added to the overlap when a candidate is drawn, so that all have a chance
+    pool: float = 10_000.0  # different contents that events are spread over
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("probe_period_s", "chance_min", "pool"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")

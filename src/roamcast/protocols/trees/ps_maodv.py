@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from roamcast.protocols import api
 from roamcast.protocols.trees.messages import Refresh, SequenceRequest
-from roamcast.protocols.trees.parameters import TreeParameters
+from roamcast.protocols.trees.parameters import PsMaodvParameters, TreeParameters
 from roamcast.protocols.trees.tree import TreeProtocol
 
 LEAD_AFTER_S = 0.6
@@ -40,10 +40,6 @@ MERGE_PATIENCE_S = 0.5
 MERGE_TRIES = 4
 """How often a merge is asked for after a node of the other tree was heard. It can fail: the other tree may have taken a
 newer sequence number meanwhile, or swallowed a third one."""
-
-
-class PsMaodvParameters(TreeParameters, frozen=True):
-    refresh_period_s: float = 4.0  # group hello; REDS's value
 
 
 class SingleTree(TreeProtocol):

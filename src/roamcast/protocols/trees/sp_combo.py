@@ -27,25 +27,12 @@ from typing import ClassVar
 
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, Message, require
+from roamcast.protocols.api import Host, Message
 from roamcast.protocols.trees.messages import Appraisal, Appraised, JoinReply, JoinRequest, TreeMessages
 from roamcast.protocols.trees.metrics import Metric, Offer, combination
-from roamcast.protocols.trees.ps_maodv import PsMaodvParameters, SingleTree
+from roamcast.protocols.trees.parameters import SpComboParameters
+from roamcast.protocols.trees.ps_maodv import SingleTree
 from roamcast.protocols.trees.tree import PATH_MAX
-
-
-class SpComboParameters(PsMaodvParameters, frozen=True):
-    receive_cost: float = 1.0  # weight of an event received on the path to the root
-    transmit_cost: float = 1.0  # weight of an event sent there
-    pool: float = 10_000.0  # different contents that events are spread over
-    appraisal_wait_s: float = 0.15  # how long a node that heard a refresh collects appraised offers
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for field in ("receive_cost", "transmit_cost"):
-            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
-        for field in ("pool", "appraisal_wait_s"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
 
 
 class SpCombo(SingleTree):

@@ -1,0 +1,24 @@
+"""What an operator settles before a node starts: its protocol's parameters, and the site."""
+
+import msgspec
+
+from roamcast.causal import Specification
+
+
+class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of a protocol's parameters. `__post_init__` refuses nonsense with `require`."""
+
+
+def require(condition: bool, field: str, value: object, allowed: str) -> None:
+    """Refuses a setting with one line that names the field, its value and what is allowed."""
+    if not condition:
+        raise ValueError(f"{field} = {value!r}: must be {allowed}")
+
+
+class Site(msgspec.Struct, frozen=True):
+    """What an operator tells every node about the deployment before it starts."""
+
+    width_m: float
+    height_m: float
+    range_m: float  # nominal radio range
+    dependencies: Specification | None = None  # which events cause which others, if any do
