@@ -6,21 +6,17 @@ they are equal as structs. The text form is `low..high low..high`.
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
+from roamcast.interests import ranges as sets
+from roamcast.interests.ranges import Number, Range
 
 if TYPE_CHECKING:
     from roamcast.interests import Interest
-
-Number = int | float
-Range = tuple[Number, Number]
 
 INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**63 - 1
@@ -33,11 +29,8 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
     ranges: tuple[Range, ...] = ()
 
     def __post_init__(self) -> None:
-        previous: Number = -math.inf
-        for index, (low, high) in enumerate(self.ranges):
-            if not (low < high and (previous < low or index == 0)):
-                raise PeerError(f"ranges: {self.ranges!r} are not sorted, disjoint and non-empty")
-            previous = high
+        if not sets.is_normal(self.ranges):
+            raise PeerError(f"ranges: {self.ranges!r} are not sorted, disjoint and non-empty")
 
     @staticmethod
     def of(*ranges: Range) -> Intervals:
@@ -46,7 +39,7 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
             for bound in (low, high):
                 if bound != bound or (isinstance(bound, int) and not INTEGER_MIN <= bound <= INTEGER_MAX):
                     raise ConfigurationError(f"interest: bound {bound!r} is not a number of at most 64 bits")
-        return Intervals(_normalised(ranges))
+        return Intervals(sets.normalised(ranges))
 
     @staticmethod
     def parse(text: str) -> Intervals:
@@ -72,59 +65,23 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
         return self.contains(event.content)
 
     def contains(self, value: object) -> bool:
-        if not isinstance(value, (int, float)):
-            return False
-        at = bisect_right(self.ranges, (value, math.inf)) - 1
-        return at >= 0 and value < self.ranges[at][1]
+        return isinstance(value, (int, float)) and sets.contains(self.ranges, value)
 
     def covers(self, other: Interest) -> bool:
-        if not isinstance(other, Intervals):
-            return False
-        for low, high in other.ranges:
-            at = bisect_right(self.ranges, (low, math.inf)) - 1
-            if at < 0 or self.ranges[at][1] < high:
-                return False
-        return True
+        return isinstance(other, Intervals) and sets.covers(self.ranges, other.ranges)
 
     def overlaps(self, other: Interest) -> bool:
-        if not isinstance(other, Intervals):
-            return False
-        for low, high in other.ranges:
-            at = bisect_right(self.ranges, (low, math.inf))
-            if (at > 0 and self.ranges[at - 1][1] > low) or (at < len(self.ranges) and self.ranges[at][0] < high):
-                return True
-        return False
+        return isinstance(other, Intervals) and sets.overlap(self.ranges, other.ranges)
 
     def union(self, other: Interest) -> Intervals:
         if not isinstance(other, Intervals):
             raise PeerError(f"interest: {other!r} is not of the language 'intervals'")
-        return Intervals(_normalised(self.ranges + other.ranges))
+        return Intervals(sets.normalised(self.ranges + other.ranges))
 
     def extra_share(self, other: Interest | None, pool: float) -> float:
         """The share of the numbers in `[0, pool)` that this interest holds and `other` does not: the share of uniformly
         drawn events that this interest attracts and `other` does not."""
-        theirs = other.ranges if isinstance(other, Intervals) else ()
-        extra = 0.0
-        for low, high in self.ranges:
-            low, high = max(low, 0), min(high, pool)
-            if low < high:
-                at = max(0, bisect_right(theirs, (low, math.inf)) - 1)
-                extra += high - low
-                while at < len(theirs) and theirs[at][0] < high:
-                    extra -= max(0, min(high, theirs[at][1]) - max(low, theirs[at][0]))
-                    at += 1
-        return extra / pool
-
-
-def _normalised(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    merged: list[Range] = []
-    for low, high in sorted(part for part in ranges if part[0] < part[1]):
-        if merged and low <= merged[-1][1]:
-            if high > merged[-1][1]:
-                merged[-1] = (merged[-1][0], high)
-        else:
-            merged.append((low, high))
-    return tuple(merged)
+        return sets.extra_length(self.ranges, other.ranges if isinstance(other, Intervals) else (), pool) / pool
 
 
 def _number(text: str) -> Number:
