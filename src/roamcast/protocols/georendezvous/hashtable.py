@@ -30,6 +30,8 @@ Timers: `table.custody` repeats and verifies; `table.rescue` hands over the keys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
+from mypy_extensions import trait
+
 from roamcast.errors import CallerError
 from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.georendezvous.cells import Cell, touching
@@ -65,6 +67,7 @@ RESCUE: Timer = ("table.rescue", 0)
 FOREVER_S = float("inf")
 
 
+@trait
 class TableOwner(ABC):
     """What the table tells its owner."""
 

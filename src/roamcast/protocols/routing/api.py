@@ -24,6 +24,8 @@ The promises of the service:
 from abc import ABC, abstractmethod
 from enum import StrEnum
 
+from mypy_extensions import trait
+
 from roamcast.protocols.api import Host, Message, Timer
 
 
@@ -37,6 +39,7 @@ class Drop(StrEnum):
     BUFFER_TIMEOUT = "unicast-buffer-timeout"  # it waited too long for a route
 
 
+@trait
 class UnicastOwner(ABC):
     """What a protocol offers the service that it owns."""
 
