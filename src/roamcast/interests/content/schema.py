@@ -32,6 +32,7 @@ from roamcast.interests.content.values import Number, Numbers, Range, Words, pre
 SCHEMA_CHARACTERS_MAX = 65_536
 DEPTH_MAX = 8
 LEAVES_MAX = 64
+TYPES_MAX = 64
 NUMBER_MAX = 2**53  # as far as whole numbers and doubles agree, on both sides of 0
 
 Kind = Literal["enumeration", "integer", "decimal", "string", "instant", "group"]
@@ -40,6 +41,9 @@ _PARSER = etree.XMLParser(
     encoding="utf-8", resolve_entities=False, load_dtd=False, no_network=True, remove_comments=True, remove_pis=True
 )
 _XS = "{http://www.w3.org/2001/XMLSchema}"
+_FACETS = ("enumeration", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive")
+_STRUCTURE = ("element", "attribute", "simpleType", "complexType", "restriction", "sequence", "all")
+_CONSTRUCTS = frozenset(f"{_XS}{name}" for name in _FACETS + _STRUCTURE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*\Z")
 _KINDS: dict[str, Kind] = {
     "string": "string",
@@ -172,12 +176,28 @@ class _Reader:
         self._types = {part.get("name"): part for part in schema if _local(part) in ("simpleType", "complexType")}
         for part in schema:
             self._require(_local(part) in ("element", "simpleType", "complexType", "annotation"), part)
+        self._require_subset(schema)
         self._leaves: dict[str, Leaf] = {}
         self._elements = 0
 
+    def _require_subset(self, schema: Any) -> None:
+        """Looks at everything once, because nobody looks at a type that is not used but the full validator."""
+        waiting = list(schema)
+        while waiting:
+            part = waiting.pop()
+            if _local(part) == "annotation":
+                continue
+            self._require(part.tag in _CONSTRUCTS, part)
+            if part.get("maxOccurs", "1") != "1" or part.get("minOccurs", "1") not in ("0", "1"):
+                name = str(part.get("name", _local(part)))[:80]
+                raise ConfigurationError(f"schema: {name!r} may occur more than once; at most once is allowed")
+            waiting += part
+
     def event_types(self) -> list[EventType]:
-        found = []
+        found: list[EventType] = []
         for part in self._schema.iterchildren(f"{_XS}element"):
+            if len(found) == TYPES_MAX:
+                raise ConfigurationError(f"schema: more than {TYPES_MAX} event types")
             self._leaves = {}
             self._elements = 0
             name = self._name(part)
@@ -218,11 +238,10 @@ class _Reader:
         self._require(_local(part) == "element", part)
         self._only(part, ("name", "type", "minOccurs", "maxOccurs"))
         self._elements += 1
+        self._count()  # before going deeper: types that name each other can unfold to any size
         name = self._name(part)
         here = f"{path}{name}"
         needed = part.get("minOccurs", "1") == "1"
-        if part.get("maxOccurs", "1") != "1" or part.get("minOccurs", "1") not in ("0", "1"):
-            raise ConfigurationError(f"schema: {here!r} may occur more than once; at most once is allowed")
         tag = f"{{{self._namespace}}}{name}" if self._namespace else name
         body = self._type_of(part)
         if isinstance(body, etree._Element) and _local(body) == "complexType":
@@ -238,9 +257,12 @@ class _Reader:
         kind, domain = self._simple(self._type_of(part), path)
         leaf = Leaf(path, kind, optional or bool(groups), domain, groups)
         self._leaves[path] = leaf
+        self._count()
+        return leaf
+
+    def _count(self) -> None:
         if max(self._elements, len(self._leaves)) > LEAVES_MAX:
             raise ConfigurationError(f"schema: an event type has more than {LEAVES_MAX} elements and attributes")
-        return leaf
 
     def _type_of(self, part: Any) -> Any:
         """The element that defines the type, or the name of a built-in one."""
@@ -285,8 +307,7 @@ class _Reader:
         return self._enumerated(values, kind, domain, path) if values else (kind, domain)
 
     def _bounded(self, facet: Any, kind: Kind, domain: Numbers | Words | None, path: str) -> Numbers:
-        bounds = ("minInclusive", "maxInclusive", "minExclusive", "maxExclusive")
-        self._require(_local(facet) in bounds and isinstance(domain, Numbers), facet)
+        self._require(_local(facet) in _FACETS[1:] and isinstance(domain, Numbers), facet)
         assert isinstance(domain, Numbers)
         value = _number(facet.get("value"), kind, path)
         whole = kind == "integer"
@@ -339,7 +360,8 @@ def _number(text: str | None, kind: Kind, path: str) -> Number:
     except ValueError:
         value = NUMBER_MAX + 1
     if not abs(value) <= NUMBER_MAX:
-        raise ConfigurationError(f"schema: {path!r} is bounded by {text!r}; allowed: numbers up to 2^53")
+        given = (text or "")[:80]
+        raise ConfigurationError(f"schema: {path!r} is bounded by {given!r}; allowed: numbers up to 2^53")
     return value
 
 

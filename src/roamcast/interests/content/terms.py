@@ -34,6 +34,7 @@ from roamcast.interests.content.values import (
 )
 
 TERMS_MAX = 64
+CONDITIONS_MAX = 32  # on one text: checking them takes time with every event
 
 NOTHING = Words(())
 
@@ -362,7 +363,7 @@ def _product(ours: list[Constraints], theirs: list[Constraints]) -> list[Constra
         for other in theirs:
             box = dict(one)
             for path, constraint in other.items():
-                box[path] = box[path].meet(constraint) if path in box else constraint
+                box[path] = _bounded(path, box[path].meet(constraint)) if path in box else constraint
             lacks = [path for path, constraint in box.items() if constraint == ABSENT]
             if not any(box[path].is_impossible for path in other) and not any(_is_demanded(at, box) for at in lacks):
                 result.append(box)
@@ -397,6 +398,12 @@ def _merged_in(boxes: list[Constraints], leaf: Leaf) -> list[Constraints]:
         for others, constraints in groups.items()
         for constraint in constraints
     ]
+
+
+def _bounded(path: str, constraint: Constraint) -> Constraint:
+    if isinstance(constraint.values, Pattern) and constraint.values.conditions > CONDITIONS_MAX:
+        raise ConfigurationError(f"interest: too many conditions on {path!r}; allowed: {CONDITIONS_MAX} on one text")
+    return constraint
 
 
 def _limit(count: int, factor: int = 1) -> None:

@@ -107,6 +107,11 @@ class Pattern(NamedTuple):
             or any(text in part for text in self.not_contained for part in (self.prefix, self.suffix, *self.contained))
         )
 
+    @property
+    def conditions(self) -> int:
+        """How many texts a string is held against."""
+        return 2 + sum(map(len, self[2:]))
+
     def holds(self, value: object) -> bool:
         return (
             isinstance(value, str)
