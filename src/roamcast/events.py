@@ -4,12 +4,14 @@ An event's identity is one integer: the publisher's address in the upper half, i
 half. So an identity is unique without coordination, cheap to compare, and one column in the trace.
 """
 
+from typing import Final
+
 import msgspec
 
-NO_EVENT = 0
+NO_EVENT: Final = 0
 """Stands for "no event" wherever an event id is expected; numbers start at 1, so no event has this id."""
 
-NUMBER_BITS = 32
+NUMBER_BITS: Final = 32
 
 Content = int | float | str
 """What interests look at: a number (intervals), a topic such as `fire/north` (topics), or an XML document (content)."""

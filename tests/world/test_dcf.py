@@ -1,13 +1,13 @@
 """The DCF radio on networks small enough to reason about."""
 
-from functools import partial
 from typing import ClassVar
 
 import pytest
 
 from roamcast.bench.payload import Packet
 from roamcast.events import Event, event_id
-from roamcast.protocols.api import NOBODY, Message
+from roamcast.interests import Interest
+from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.seeds import derive
 from roamcast.world.mobility import Movements
 from roamcast.world.radio.dcf import DcfMedium
@@ -19,6 +19,28 @@ from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
 SIZE = 64
+
+
+class Ear(Protocol):
+    """Writes down what its node hears."""
+
+    def __init__(self, net: "Net", node: int) -> None:
+        self._net = net
+        self._node = node
+
+    def start(self) -> None: ...
+
+    def subscribe(self, interest: Interest) -> None: ...
+
+    def unsubscribe(self, interest: Interest) -> None: ...
+
+    def publish(self, event: Event) -> None: ...
+
+    def on_message(self, sender: int, message: Message) -> None:
+        self._net.heard.append((self._net.scheduler.now, sender, self._node))
+
+    def on_send_failed(self, neighbour: int, message: Message) -> None:
+        self._net.failed.append((self._net.scheduler.now, self._node, neighbour))
 
 
 class Net:
@@ -47,14 +69,7 @@ class Net:
         self.heard: list[tuple[float, int, int]] = []  # (t, sender, receiver)
         self.failed: list[tuple[float, int, int]] = []
         for node in range(nodes):
-            self.medium.on_receive[node] = partial(self._hear, node)
-            self.medium.on_failure[node] = partial(self._fail, node)
-
-    def _hear(self, node: int, sender: int, message: Message) -> None:
-        self.heard.append((self.scheduler.now, sender, node))
-
-    def _fail(self, node: int, neighbour: int, message: Message) -> None:
-        self.failed.append((self.scheduler.now, node, neighbour))
+            self.medium.listeners[node] = Ear(self, node)
 
     def broadcast(self, sender: int, at: float = 0.0, size: int = SIZE) -> None:
         self.send(sender, NOBODY, at, size)

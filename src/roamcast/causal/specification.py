@@ -15,15 +15,16 @@ a type back to itself is refused: its chain would never end. Nodes are another m
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Final
 
 import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import LANGUAGES, Interest, Intervals, Topics, parse_interest
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-ARROW = "=>"
-TOPIC_PREFIX = "causal"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+ARROW: Final = "=>"
+TOPIC_PREFIX: Final = "causal"
 
 
 class EventType(msgspec.Struct, frozen=True):

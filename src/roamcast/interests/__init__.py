@@ -12,6 +12,7 @@ Adding a language: write its struct with a tag of its own and add it to `Interes
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.xpaths import XPaths
@@ -22,7 +23,7 @@ __all__ = ["LANGUAGES", "Interest", "Intervals", "Topics", "XPaths", "parse_inte
 
 Interest = Intervals | Topics | XPaths
 
-LANGUAGES: dict[str, type[Intervals] | type[Topics] | type[XPaths]] = {
+LANGUAGES: Final[dict[str, type[Intervals] | type[Topics] | type[XPaths]]] = {
     "intervals": Intervals,
     "topics": Topics,
     "content": XPaths,

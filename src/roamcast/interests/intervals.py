@@ -6,7 +6,7 @@ they are equal as structs. The text form is `low..high low..high`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,8 +18,8 @@ from roamcast.interests.ranges import Number, Range
 if TYPE_CHECKING:
     from roamcast.interests import Interest
 
-INTEGER_MIN = -(2**63)
-INTEGER_MAX = 2**63 - 1
+INTEGER_MIN: Final = -(2**63)
+INTEGER_MAX: Final = 2**63 - 1
 """Whole numbers beyond these have no place in a frame."""
 
 

@@ -24,7 +24,7 @@ one of ours: it never says yes wrongly, but it misses what only several together
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from roamcast.interests import Interest
 
-PATTERN_CHARACTERS_MAX = 255
-LEVELS_MAX = 32
-NAMES_PER_LEVEL = 4
+PATTERN_CHARACTERS_MAX: Final = 255
+LEVELS_MAX: Final = 32
+NAMES_PER_LEVEL: Final = 4
 """What `extra_share` assumes, since no node knows all topics: each name in a pattern leaves one event in so many."""
 
-_CACHED = 1 << 16
+_CACHED: Final = 1 << 16
 
 
 class Topics(msgspec.Struct, frozen=True, array_like=True, tag=2):

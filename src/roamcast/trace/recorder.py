@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
+from typing import Final
 
 import msgspec
 import pyarrow as pa
 
 from roamcast.trace.schema import SCHEMA, Record
 
-BATCH_ROWS = 32_768  # rows are packed into Arrow at this size: 10 times smaller than as Python objects
+BATCH_ROWS: Final = 32_768  # rows are packed into Arrow at this size: 10 times smaller than as Python objects
 
 _encoder = msgspec.msgpack.Encoder()
 

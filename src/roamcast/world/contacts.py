@@ -13,6 +13,7 @@ A contact holds for `from_s <= t < until_s`. Time is clipped to the run.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Columns = tuple[Integers, Integers, Floats, Floats]
 
-RANGE_SLACK = 1e-9
+RANGE_SLACK: Final = 1e-9
 """Relative: nodes of a lattice spaced exactly by the range are in range, whatever rounding says."""
 
-TOUCHING_S = 1e-9
+TOUCHING_S: Final = 1e-9
 """Contacts of a pair closer in time than this are one, and shorter ones are none: no frame is that short."""
 
 

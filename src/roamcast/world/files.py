@@ -18,6 +18,7 @@ from itertools import pairwise
 from math import hypot, isfinite
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.contacts import ContactPlan
@@ -26,11 +27,11 @@ from roamcast.world.mobility import Corner, Movements
 Point = tuple[float, float]
 Contact = tuple[int, int, float, float]
 
-ARRIVED_S = 1e-9
+ARRIVED_S: Final = 1e-9
 """A node told to go on this shortly around its arrival has arrived; without this, rounding would add corners."""
 
-_PLACE = re.compile(r"\$node_\((\d+)\)\s+set\s+([XYZ])_\s+(\S+)")
-_COMMAND = re.compile(r'\$\w+\s+at\s+(\S+)\s+"\s*\$node_\((\d+)\)\s+setdest\s+(\S+)\s+(\S+)\s+([^\s"]+)\s*"')
+_PLACE: Final = re.compile(r"\$node_\((\d+)\)\s+set\s+([XYZ])_\s+(\S+)")
+_COMMAND: Final = re.compile(r'\$\w+\s+at\s+(\S+)\s+"\s*\$node_\((\d+)\)\s+setdest\s+(\S+)\s+(\S+)\s+([^\s"]+)\s*"')
 
 
 class _Line:

@@ -9,16 +9,17 @@ none does.
 """
 
 import math
+from typing import Final
 
 from roamcast.interests.content import XPaths, event_types, write
 from roamcast.interests.content.values import Numbers, Words
 from roamcast.seeds import Random
 
-TYPE = "PGMFORUM"
-_COARSE = ("player", "hole", "holescore", "currentrank")  # a subscription asks for up to two of these
-_FINE = "totalscore"  # and for a range of this one, which makes up for the others' rounding
-_AUDIENCE_HOLES = 9  # what is published with an audience is about these
-_PLAYERS_MAX = 4  # more favourites than that nobody lists
+TYPE: Final = "PGMFORUM"
+_COARSE: Final = ("player", "hole", "holescore", "currentrank")  # a subscription asks for up to two of these
+_FINE: Final = "totalscore"  # and for a range of this one, which makes up for the others' rounding
+_AUDIENCE_HOLES: Final = 9  # what is published with an audience is about these
+_PLAYERS_MAX: Final = 4  # more favourites than that nobody lists
 
 
 def golf_event(random: Random, for_audience: bool = False) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from roamcast.events import NO_EVENT, Event
-from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Site, Timer
+from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
@@ -41,14 +41,14 @@ class SimulatedHost(Host):
         self._recorder = recorder
         self._on_delivery = on_delivery
         self._timers: dict[Timer, float] = {}  # pending -> due
-        self._on_timer: Callable[[Timer], None] = _ignore
+        self._protocol: Protocol | None = None
 
-    def connect(self, on_timer: Callable[[Timer], None]) -> None:
-        self._on_timer = on_timer
+    def connect(self, protocol: Protocol) -> None:
+        self._protocol = protocol
 
     def end_life(self) -> None:
         self._timers.clear()
-        self._on_timer = _ignore
+        self._protocol = None
 
     def now(self) -> float:
         return self._scheduler.now
@@ -77,7 +77,8 @@ class SimulatedHost(Host):
         # An entry of a timer that was moved, cancelled or fired already does not find its due time here.
         if self._timers.get(timer) == self._scheduler.now:
             del self._timers[timer]
-            self._on_timer(timer)
+            assert self._protocol is not None
+            self._protocol.on_timer(timer)
 
     def deliver(self, event: Event, hops: int) -> None:
         now = self._scheduler.now
@@ -98,12 +99,8 @@ class SimulatedHost(Host):
                 "structure",
                 self.address,
                 None if peer == NOBODY else peer,
-                value=value,
+                value=float(value),  # a level is a whole number, and a trace the same however it came about
                 category=aspect,
                 detail=detail,
             )
         )
-
-
-def _ignore(timer: Timer) -> None:
-    """The node is down."""

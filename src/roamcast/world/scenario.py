@@ -6,7 +6,7 @@ movements, contacts) are read when the scenario is loaded and travel inside it, 
 
 from hashlib import blake2b
 from math import inf
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -210,7 +210,7 @@ class Run(Settings, frozen=True):
     seed: int = 1
 
 
-TRACE_VERSION = 2
+TRACE_VERSION: Final = 2
 """Raised whenever the same run would leave another trace than before."""
 
 

@@ -24,7 +24,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -46,7 +46,7 @@ class _Recording(NamedTuple):
     end_s: Callable[[Any], float]  # 0 if the file knows no end
 
 
-_RECORDINGS = {
+_RECORDINGS: Final = {
     "positions_file": _Recording("static", "positions_m", files.read_positions, len, lambda rows: 0.0),
     "movements_file": _Recording(
         "movements", "paths", files.read_movements, len, lambda rows: max(path[-1][0] for path in rows)

@@ -9,7 +9,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 
 import gc
 from time import perf_counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
 
-GOODBYE_S = 0.5  # a leaving node's radio stays on for this long, so that its last words get out
+GOODBYE_S: Final = 0.5  # a leaving node's radio stays on for this long, so that its last words get out
 
 
 class Result(NamedTuple):
@@ -51,11 +51,11 @@ class Result(NamedTuple):
 def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> Result:
     """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react."""
     began = perf_counter()
-    simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
     # The simulation makes no cycles worth collecting, and the collector would walk the whole network again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:
+        simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
         simulation.run_until(run.scenario.duration_s)
         simulation.finish()
     finally:
@@ -274,9 +274,8 @@ class Simulation(Oracle):
             self._delivered,
         )
         protocol = build_protocol(self.run.protocol, host, self.parameters)
-        host.connect(protocol.on_timer)
-        self.medium.on_receive[node] = protocol.on_message
-        self.medium.on_failure[node] = protocol.on_send_failed
+        host.connect(protocol)
+        self.medium.listeners[node] = protocol
         self._hosts[node] = host
         self.protocols[node] = protocol
         protocol.start()
@@ -294,7 +293,7 @@ class Simulation(Oracle):
         host = self._hosts[node]
         assert host is not None
         host.end_life()
-        self.medium.disconnect(node)
+        self.medium.listeners[node] = None
         self.protocols[node] = None
         self._hosts[node] = None
 

@@ -18,7 +18,7 @@ Causal events come on top: see `roamcast.world.causal_workload`.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.events import NO_EVENT, Content
 from roamcast.interests import Interest, Intervals, Topics, XPaths
@@ -27,8 +27,8 @@ from roamcast.world.golf import TYPE as GOLF
 from roamcast.world.golf import golf_event, golf_interest, golf_taste
 from roamcast.world.scenario import Scenario, Workload
 
-START_WITHIN_S = 1.0
-_DRAWS_MAX = 8  # of a subscription unequal to a node's others, before it goes without
+START_WITHIN_S: Final = 1.0
+_DRAWS_MAX: Final = 8  # of a subscription unequal to a node's others, before it goes without
 
 
 class Advertise(NamedTuple):

@@ -13,22 +13,22 @@ import re
 from calendar import monthrange
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.schema import NUMBER_MAX, Element, EventType, Leaf, event_types, parse_xml
 from roamcast.interests.content.values import Numbers, Words, number_text
 
-DOCUMENT_CHARACTERS_MAX = 8192
+DOCUMENT_CHARACTERS_MAX: Final = 8192
 
 Value = int | float | str | bool
 
-_CACHED = 4096
-_ENTITIES = {"\r": "&#13;"}  # a bare one would be read as a line feed
-_INTEGER = re.compile(r"[ \t\r\n]*([+-]?[0-9]{1,16})[ \t\r\n]*\Z", re.ASCII)
-_DECIMAL = re.compile(r"[ \t\r\n]*([+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40}))[ \t\r\n]*\Z", re.ASCII)
-_INSTANT = re.compile(
+_CACHED: Final = 4096
+_ENTITIES: Final = {"\r": "&#13;"}  # a bare one would be read as a line feed
+_INTEGER: Final = re.compile(r"[ \t\r\n]*([+-]?[0-9]{1,16})[ \t\r\n]*\Z", re.ASCII)
+_DECIMAL: Final = re.compile(r"[ \t\r\n]*([+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40}))[ \t\r\n]*\Z", re.ASCII)
+_INSTANT: Final = re.compile(
     r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
     r"(Z|[+-](0[0-9]|1[0-3]):[0-5][0-9])?\Z",
     re.ASCII,

@@ -22,30 +22,30 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]  # it ships no types
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.values import Number, Numbers, Range, Words, predecessor, successor
 
-SCHEMA_CHARACTERS_MAX = 65_536
-DEPTH_MAX = 8
-LEAVES_MAX = 64
-TYPES_MAX = 64
-NUMBER_MAX = 2**53  # as far as whole numbers and doubles agree, on both sides of 0
+SCHEMA_CHARACTERS_MAX: Final = 65_536
+DEPTH_MAX: Final = 8
+LEAVES_MAX: Final = 64
+TYPES_MAX: Final = 64
+NUMBER_MAX: Final = 2**53  # as far as whole numbers and doubles agree, on both sides of 0
 
 Kind = Literal["enumeration", "integer", "decimal", "string", "instant", "group"]
 
-_PARSER = etree.XMLParser(
+_PARSER: Final = etree.XMLParser(
     encoding="utf-8", resolve_entities=False, load_dtd=False, no_network=True, remove_comments=True, remove_pis=True
 )
-_XS = "{http://www.w3.org/2001/XMLSchema}"
-_FACETS = ("enumeration", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive")
-_STRUCTURE = ("element", "attribute", "simpleType", "complexType", "restriction", "sequence", "all")
-_CONSTRUCTS = frozenset(f"{_XS}{name}" for name in _FACETS + _STRUCTURE)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*\Z")
-_KINDS: dict[str, Kind] = {
+_XS: Final = "{http://www.w3.org/2001/XMLSchema}"
+_FACETS: Final = ("enumeration", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive")
+_STRUCTURE: Final = ("element", "attribute", "simpleType", "complexType", "restriction", "sequence", "all")
+_CONSTRUCTS: Final = frozenset(f"{_XS}{name}" for name in _FACETS + _STRUCTURE)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*\Z")
+_KINDS: Final[dict[str, Kind]] = {
     "string": "string",
     "dateTime": "instant",
     "decimal": "decimal",
@@ -53,7 +53,7 @@ _KINDS: dict[str, Kind] = {
     "float": "decimal",
     "boolean": "enumeration",
 }
-_INTEGERS: dict[str, Range] = {
+_INTEGERS: Final[dict[str, Range]] = {
     "integer": (-NUMBER_MAX, NUMBER_MAX),
     "nonNegativeInteger": (0, NUMBER_MAX),
     "positiveInteger": (1, NUMBER_MAX),

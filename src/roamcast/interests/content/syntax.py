@@ -24,17 +24,17 @@ The work is linear in the length of the text, and length and nesting are bounded
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from roamcast.errors import ConfigurationError
 
-EXPRESSION_CHARACTERS_MAX = 4096
-LOCATIONS_MAX = 64
-NESTING_MAX = 16
+EXPRESSION_CHARACTERS_MAX: Final = 4096
+LOCATIONS_MAX: Final = 64
+NESTING_MAX: Final = 16
 
-FUNCTIONS = ("starts-with", "ends-with", "contains")
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_TOKEN = re.compile(
+FUNCTIONS: Final = ("starts-with", "ends-with", "contains")
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TOKEN: Final = re.compile(
     r"""\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_.\-]*)|(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"""
     r"""|(?P<string>'[^']*'|"[^"]*")|(?P<sign>//|\.\.|::|!=|<=|>=|[/@\[\]().,|=<>*\-+$:]))""",
     re.ASCII,

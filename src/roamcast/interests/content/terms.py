@@ -18,7 +18,7 @@ no, never the other way round.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.documents import Value, describe
@@ -33,10 +33,10 @@ from roamcast.interests.content.values import (
     successor,
 )
 
-TERMS_MAX = 64
-CONDITIONS_MAX = 32  # on one text: checking them takes time with every event
+TERMS_MAX: Final = 64
+CONDITIONS_MAX: Final = 32  # on one text: checking them takes time with every event
 
-NOTHING = Words(())
+NOTHING: Final = Words(())
 
 
 class Constraint(NamedTuple):
@@ -83,8 +83,8 @@ class Constraint(NamedTuple):
         return other.values is not None and self.values.covers(other.values)
 
 
-ABSENT = Constraint(NOTHING, True)
-PRESENT = Constraint(None, False)
+ABSENT: Final = Constraint(NOTHING, True)
+PRESENT: Final = Constraint(None, False)
 
 Constraints = dict[str, Constraint]
 

@@ -11,7 +11,7 @@ times is parsed once.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from roamcast.interests import Interest
 
-TEXT_SHARE = 0.25
+TEXT_SHARE: Final = 0.25
 """What `extra_share` assumes of a constraint on free text: one event in so many passes."""
 
-_CACHED = 1 << 14
+_CACHED: Final = 1 << 14
 
 
 class XPaths(msgspec.Struct, frozen=True, array_like=True, tag=3):

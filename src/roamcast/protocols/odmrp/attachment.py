@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -20,20 +21,20 @@ from roamcast.protocols.odmrp.messages import KINDS_MAX, Attach, Attached, Offer
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.routing import Unicast
 
-SEEK = "client.seek"  # key 0; widen the search
-OFFERS = "client.offers"  # key 0; choose among the offers
-REFRESH = "client.refresh"  # key 0; repeat the subscriptions
-CHANGED = "client.changed"  # key 0; subscriptions changed
+SEEK: Final = "client.seek"  # key 0; widen the search
+OFFERS: Final = "client.offers"  # key 0; choose among the offers
+REFRESH: Final = "client.refresh"  # key 0; repeat the subscriptions
+CHANGED: Final = "client.changed"  # key 0; subscriptions changed
 
-OFFER_WAIT_S = 0.2
-RINGS = (1, 3, 5, 9, 17, 32)  # hops
-RING_WAIT_S = 0.3  # before a wider ring is tried, and RING_WAIT_PER_HOP_S for each hop
-RING_WAIT_PER_HOP_S = 0.05
-SEARCH_AGAIN_S = 5.0  # after a search without success
-INTERESTS_PER_PART = 6
-POSTS_MAX = 64
+OFFER_WAIT_S: Final = 0.2
+RINGS: Final = (1, 3, 5, 9, 17, 32)  # hops
+RING_WAIT_S: Final = 0.3  # before a wider ring is tried, and RING_WAIT_PER_HOP_S for each hop
+RING_WAIT_PER_HOP_S: Final = 0.05
+SEARCH_AGAIN_S: Final = 5.0  # after a search without success
+INTERESTS_PER_PART: Final = 6
+POSTS_MAX: Final = 64
 
-POST_LOST = "post-lost"  # a client published more than it can keep while it has no broker
+POST_LOST: Final = "post-lost"  # a client published more than it can keep while it has no broker
 
 
 class Attachment:

@@ -11,11 +11,12 @@ With n tokens, m bits and k positions each, a token that is not there seems to b
 from functools import lru_cache
 from hashlib import blake2b
 from math import exp
+from typing import Final
 
-HALF = 16
-BITS_MAX = 1 << HALF  # beyond that the halves of a token do not reach every bit
+HALF: Final = 16
+BITS_MAX: Final = 1 << HALF  # beyond that the halves of a token do not reach every bit
 
-_CACHED = 1 << 16
+_CACHED: Final = 1 << 16
 
 
 @lru_cache(_CACHED)

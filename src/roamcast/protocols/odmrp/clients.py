@@ -11,6 +11,7 @@ subscriptions; one that has been silent for `CLIENT_REFRESHES` of its intervals 
 from __future__ import annotations
 
 from math import inf
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -21,8 +22,8 @@ from roamcast.protocols.odmrp.messages import Member
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.summaries import Entry, aggregated
 
-CLIENT_REFRESHES = 3
-VERSIONS = 1 << 16
+CLIENT_REFRESHES: Final = 3
+VERSIONS: Final = 1 << 16
 
 
 class Clients:

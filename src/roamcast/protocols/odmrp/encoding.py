@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Content
@@ -34,10 +34,10 @@ from roamcast.protocols.odmrp.bloom import token
 from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest
 from roamcast.protocols.odmrp.summaries import Entry, Family, Texts
 
-DEPTH_MAX = 8  # topics: deeper ones count as this deep
-_CACHED = 1 << 12
-_ABSENT = "\x00absent"
-_PRESENT = "\x00present"
+DEPTH_MAX: Final = 8  # topics: deeper ones count as this deep
+_CACHED: Final = 1 << 12
+_ABSENT: Final = "\x00absent"
+_PRESENT: Final = "\x00present"
 
 Wish = str | int | float | tuple[Number, Number] | list[str]
 """A value to ask for by attribute: a string (with `*` for what may stand there, if the leaf is free text), a number, a

@@ -20,14 +20,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Final
 
 from roamcast.protocols.odmrp.covering import CoveringGraph
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
 
-WORTH_A_THIRD = 0.2
-NEWCOMERS = 0  # the channel of members that no request has assigned yet
+WORTH_A_THIRD: Final = 0.2
+NEWCOMERS: Final = 0  # the channel of members that no request has assigned yet
 
 Summary = tuple[Entry, ...]
 

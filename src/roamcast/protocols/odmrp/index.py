@@ -12,13 +12,14 @@ digest's matches are the rows that allow all its tokens: one more AND per leaf. 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from roamcast.errors import CallerError
 from roamcast.protocols.odmrp.bloom import positions
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.summaries import Entry, Family
 
-_ANSWERS_MAX = 4096  # per type: kept answers, so that strings, which rarely repeat, cannot fill the memory
+_ANSWERS_MAX: Final = 4096  # per type: kept answers, so that strings, which rarely repeat, cannot fill the memory
 
 
 class EntryIndex:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.protocols.api import Host, Timer
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
@@ -42,22 +42,22 @@ from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s,
 from roamcast.protocols.odmrp.summaries import Entry
 from roamcast.protocols.seen import SeenCache
 
-REPEAT = "mesh.repeat"  # key: running number; pass a Join Request on
-RELAY = "mesh.relay"  # key: a sending of an event; pass it on
-TABLE = "mesh.table"  # key: publisher; send the Join Table that has collected
-CONFIRM = "mesh.confirm"  # key: publisher; look which members were not confirmed
-ACK = "mesh.ack"  # key: publisher; confirm what was received
-SWEEP = "mesh.sweep"  # key 0; forget what is past
+REPEAT: Final = "mesh.repeat"  # key: running number; pass a Join Request on
+RELAY: Final = "mesh.relay"  # key: a sending of an event; pass it on
+TABLE: Final = "mesh.table"  # key: publisher; send the Join Table that has collected
+CONFIRM: Final = "mesh.confirm"  # key: publisher; look which members were not confirmed
+ACK: Final = "mesh.ack"  # key: publisher; confirm what was received
+SWEEP: Final = "mesh.sweep"  # key 0; forget what is past
 
-TABLE_BYTES_MAX = 1200  # members that together take more travel in several frames
-ADDRESS_BITS = 32
-SENDING_BITS = 8
-ARRIVALS_MAX = 4  # events that a table names as arrived
-SUMMARIES_MAX = 4096  # that a node remembers; the oldest goes first
-SWEEPS_PER_TIMEOUT = 5  # how closely the trace follows when a node stops forwarding
+TABLE_BYTES_MAX: Final = 1200  # members that together take more travel in several frames
+ADDRESS_BITS: Final = 32
+SENDING_BITS: Final = 8
+ARRIVALS_MAX: Final = 4  # events that a table names as arrived
+SUMMARIES_MAX: Final = 4096  # that a node remembers; the oldest goes first
+SWEEPS_PER_TIMEOUT: Final = 5  # how closely the trace follows when a node stops forwarding
 
-NO_UPSTREAM = "no-upstream"  # a Join Table came for a publisher whose request was never heard
-UNCONFIRMED = "table-unconfirmed"  # nobody confirmed a member
+NO_UPSTREAM: Final = "no-upstream"  # a Join Table came for a publisher whose request was never heard
+UNCONFIRMED: Final = "table-unconfirmed"  # nobody confirmed a member
 
 
 class Route:

@@ -6,7 +6,7 @@ hop and turns the nodes on its way into the forwarding group, `JoinAck` confirms
 is unicast.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -25,9 +25,9 @@ Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expec
 Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 
 
-MEMBER_BYTES = 12  # of a member without its entries
-ARRIVAL_BYTES = 9  # of an event's id
-KINDS_MAX = 64  # types of events that a client announces, so that they fit a frame
+MEMBER_BYTES: Final = 12  # of a member without its entries
+ARRIVAL_BYTES: Final = 9  # of an event's id
+KINDS_MAX: Final = 64  # types of events that a client announces, so that they fit a frame
 
 
 class JoinRequest(Message, frozen=True, tag=16):

@@ -31,7 +31,7 @@ Where this differs from the paper, or fills in what it leaves open:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -62,14 +62,14 @@ from roamcast.protocols.routing import UnicastOwner, unicast
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
-SOUGHT = "broker.sought"  # key: client; pass its search on
-EXPIRE = "broker.expire"  # key 0; forget silent clients
+SOUGHT: Final = "broker.sought"  # key: client; pass its search on
+EXPIRE: Final = "broker.expire"  # key 0; forget silent clients
 
-UNWANTED = "unwanted"  # an event came on a channel of ours though no summary of ours matches it
-FALSE_POSITIVE = "false-positive"  # a summary of ours matched, but no subscription does
-UNREADABLE = "unreadable"  # an event that is in none of the languages
+UNWANTED: Final = "unwanted"  # an event came on a channel of ours though no summary of ours matches it
+FALSE_POSITIVE: Final = "false-positive"  # a summary of ours matched, but no subscription does
+UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 
-UNFINISHED_MAX = 64  # clients whose subscriptions have come in part
+UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
 class Odmrp(Protocol, UnicastOwner):

@@ -1,12 +1,14 @@
 """Digests, and entries of summaries, as they travel in frames; what they mean is said in `summaries.py`."""
 
+from typing import Final
+
 import msgspec
 
 from roamcast.errors import PeerError
 
-LEAF_MAX = 63
-ENTRY_BYTES = 20  # of an entry without its filters
-FILTER_BYTES = 4  # of a filter without its bits
+LEAF_MAX: Final = 63
+ENTRY_BYTES: Final = 20  # of an entry without its filters
+FILTER_BYTES: Final = 4  # of a filter without its bits
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.events import Event
 from roamcast.protocols.api import Host, Timer
@@ -37,18 +37,18 @@ from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import own_motion, shorter
 from roamcast.protocols.odmrp.summaries import Entry
 
-ASK = "publisher.ask"  # key 0; send a Join Request
-SEND = "publisher.send"  # key 0; the first waiting events have waited long enough
-REFRESH = "publisher.refresh"  # key 0; ask again what is still in use
+ASK: Final = "publisher.ask"  # key 0; send a Join Request
+SEND: Final = "publisher.send"  # key 0; the first waiting events have waited long enough
+REFRESH: Final = "publisher.refresh"  # key 0; ask again what is still in use
 
-QUESTIONS_PER_REQUEST = 4  # so that a request fits a frame
-LISTED_MAX = 80  # members, for the same reason; all others stay on channel 0
-SEQUENCES_PER_S = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
-SENDINGS_MAX = 16  # of one event
-LATE_MAX = 12  # members listed in one sending, so that it fits a frame with any event; more: all of their channels
-INSTANT_S = 1e-9  # a timer may fire this much early, by rounding
+QUESTIONS_PER_REQUEST: Final = 4  # so that a request fits a frame
+LISTED_MAX: Final = 80  # members, for the same reason; all others stay on channel 0
+SEQUENCES_PER_S: Final = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
+SENDINGS_MAX: Final = 16  # of one event
+LATE_MAX: Final = 12  # listed in one sending, so that it fits a frame with any event; more: all of their channels
+INSTANT_S: Final = 1e-9  # a timer may fire this much early, by rounding
 
-NO_MEMBER = "no-member"  # an event that nobody wants does not leave
+NO_MEMBER: Final = "no-member"  # an event that nobody wants does not leave
 
 
 class Question:

@@ -37,6 +37,8 @@ Where this differs from the draft, and why:
 - A source whose first link breaks sends the packet again over a new route, up to `attempts_max` times.
 """
 
+from typing import Final
+
 from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.routing.api import Drop, Unicast, UnicastOwner
 from roamcast.protocols.routing.discovery import Discovery, Packet, RateLimit, repair_ring, widening_rings
@@ -45,8 +47,8 @@ from roamcast.protocols.routing.parameters import AodvParameters
 from roamcast.protocols.routing.router import Router
 from roamcast.protocols.routing.routes import Losses, Route
 
-RING = "aodv.ring"  # key: destination; nobody answered the last request in time
-OVERDUE = "aodv.overdue"  # key: destination; the oldest packet has waited too long
+RING: Final = "aodv.ring"  # key: destination; nobody answered the last request in time
+OVERDUE: Final = "aodv.overdue"  # key: destination; the oldest packet has waited too long
 
 
 class Aodv(Unicast):

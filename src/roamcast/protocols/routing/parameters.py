@@ -1,5 +1,7 @@
 """Parameters of AODV, with the defaults of draft-ietf-manet-aodv-13, section 10, and those of ns-2."""
 
+from typing import Final
+
 from roamcast.protocols import api
 from roamcast.protocols.api import require
 
@@ -70,7 +72,7 @@ class AodvParameters(api.Parameters, frozen=True):
         return 2 * self.node_traversal_time_s * (ttl_hops + self.timeout_buffer_hops)
 
 
-_DURATIONS = (
+_DURATIONS: Final = (
     "node_traversal_time_s",
     "net_traversal_time_s",
     "path_discovery_time_s",
@@ -81,7 +83,7 @@ _DURATIONS = (
     "buffer_timeout_s",
 )
 
-NS2 = AodvParameters(
+NS2: Final = AodvParameters(
     net_diameter_hops=30,
     node_traversal_time_s=0.03,
     net_traversal_time_s=1.0,  # RREP_WAIT_TIME; ns-2 lets it grow linearly with the retries, the draft doubles it

@@ -6,6 +6,7 @@ to give up; it asks with `request`, hears of every usable route through `on_rout
 
 from collections.abc import Callable
 from math import inf
+from typing import Final
 
 from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.routing.discovery import RateLimit, SeenRequests
@@ -14,14 +15,14 @@ from roamcast.protocols.routing.parameters import AodvParameters
 from roamcast.protocols.routing.routes import Losses, Route, RouteTable
 from roamcast.protocols.routing.sequence import MODULUS, newer, newest, successor
 
-REPEAT = "aodv.repeat"  # key: running number; pass a request on
-SILENCE = "aodv.silence"  # key: neighbour; it greeted and was not heard since
-HELLO = "aodv.hello"  # key 0; perhaps greet
-SWEEP = "aodv.sweep"  # key 0; forget what is long past
+REPEAT: Final = "aodv.repeat"  # key: running number; pass a request on
+SILENCE: Final = "aodv.silence"  # key: neighbour; it greeted and was not heard since
+HELLO: Final = "aodv.hello"  # key 0; perhaps greet
+SWEEP: Final = "aodv.sweep"  # key 0; forget what is long past
 
-HOPS_LIMIT = 255  # what the messages can count
-DESTINATIONS_PER_ERROR = 100  # so that an RERR fits a frame
-NUMBERS_PER_S = 100  # own numbers start at the clock times this, well above the rate at which requests raise them
+HOPS_LIMIT: Final = 255  # what the messages can count
+DESTINATIONS_PER_ERROR: Final = 100  # so that an RERR fits a frame
+NUMBERS_PER_S: Final = 100  # own numbers start at the clock times this, well above the rate of requests
 
 
 class Router:

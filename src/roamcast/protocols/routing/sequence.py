@@ -4,8 +4,10 @@ The comparison is that of the signed 32-bit difference, so a number stays compar
 node falls two billion steps behind.
 """
 
-MODULUS = 2**32
-_HALF = 2**31
+from typing import Final
+
+MODULUS: Final = 2**32
+_HALF: Final = 2**31
 
 
 def newer(one: int, other: int) -> bool:

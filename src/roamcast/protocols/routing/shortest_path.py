@@ -5,12 +5,14 @@ a lower bound on frames. A relay asks afresh at every hop and so follows the mov
 under a frame all the same (interference, or the neighbour just left), the node asks again, up to `attempts_max` times.
 """
 
+from typing import Final
+
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.routing.api import Drop, Unicast, UnicastOwner
 from roamcast.protocols.routing.messages import Control, Routed
 
-HOPS_MAX = 255
+HOPS_MAX: Final = 255
 """Shortest paths do not loop, but a packet may chase a moving destination for a while."""
 
 

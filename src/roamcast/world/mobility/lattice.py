@@ -11,12 +11,13 @@ lattice is centred in the area. Without a given spacing, the number of rows is t
 """
 
 from math import ceil, inf, sqrt
+from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.mobility.movements import Corner
 from roamcast.world.scenario import Scenario
 
-ROUNDING = 1e-9  # a lattice that exceeds the area by this share of its spacing only, still fits
+ROUNDING: Final = 1e-9  # a lattice that exceeds the area by this share of its spacing only, still fits
 
 
 def grid(scenario: Scenario) -> list[list[Corner]]:

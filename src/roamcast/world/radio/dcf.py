@@ -26,6 +26,7 @@ So a frame costs two events (start, end) and one short loop over its hearers at 
 """
 
 from collections import deque
+from typing import Final
 
 from roamcast.protocols.api import NOBODY, Message
 from roamcast.seeds import Random
@@ -49,8 +50,8 @@ from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
-ROUNDING_S = 1e-9  # float error allowed when two instants should be the same
-_NO_OVERLAPS: dict[int, list[Frame]] = {}
+ROUNDING_S: Final = 1e-9  # float error allowed when two instants should be the same
+_NO_OVERLAPS: Final[dict[int, list[Frame]]] = {}
 
 
 class DcfMedium(Medium):
@@ -64,8 +65,14 @@ class DcfMedium(Medium):
         interference: Interference,
     ) -> None:
         super().__init__(scheduler, topology, random, loss)
-        self.settings = settings
         self._interference = interference
+        self._queue_frames = settings.queue_frames
+        self._overhead_bytes = settings.overhead_bytes
+        self._rts_threshold_bytes = settings.rts_threshold_bytes
+        self._broadcast_rate_bps = settings.broadcast_rate_bps
+        self._data_rate_bps = settings.data_rate_bps
+        self._control_rate_bps = settings.control_rate_bps
+        self._window_extra = 1 if settings.window_inclusive else 0
         self._eifs_s = settings.extended_ifs_s
         self._ack_s = PREAMBLE_S + ACK_BYTES * 8 / settings.control_rate_bps
         self._cts_s = PREAMBLE_S + CTS_BYTES * 8 / settings.control_rate_bps
@@ -89,13 +96,13 @@ class DcfMedium(Medium):
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
         queue = self._queue[sender]
-        if len(queue) >= self.settings.queue_frames:
+        if len(queue) >= self._queue_frames:
             self._fail("queue")
             if receiver != NOBODY:
                 self.scheduler.at(self.scheduler.now, self._report_failure, (sender, receiver, message))
             return
-        frame = Frame(sender, receiver, message, message.label, size + self.settings.overhead_bytes)
-        rate = self.settings.broadcast_rate_bps if receiver == NOBODY else self.settings.data_rate_bps
+        frame = Frame(sender, receiver, message, message.label, size + self._overhead_bytes)
+        rate = self._broadcast_rate_bps if receiver == NOBODY else self._data_rate_bps
         frame.rate_bps = rate
         frame.airtime_s = PREAMBLE_S + frame.bytes * 8 / rate
         if receiver != NOBODY:
@@ -115,7 +122,9 @@ class DcfMedium(Medium):
 
     def _report_failure(self, failure: tuple[int, int, Message]) -> None:
         sender, receiver, message = failure
-        self.on_failure[sender](receiver, message)
+        listener = self.listeners[sender]
+        if listener is not None:
+            listener.on_send_failed(receiver, message)
 
     # -- access to the medium ------------------------------------------------------------------------------------
 
@@ -134,8 +143,7 @@ class DcfMedium(Medium):
 
     def _draw_backoff(self, node: int) -> None:
         # int(random() * n) rather than randrange(n): several times faster, and the bias is below 1e-13.
-        slots = self._window[node] + (1 if self.settings.window_inclusive else 0)
-        self._backoff[node] = int(self.random.random() * slots)
+        self._backoff[node] = int(self.random.random() * (self._window[node] + self._window_extra))
 
     def _access(self, node: int) -> None:
         if self._committed[node]:
@@ -154,7 +162,7 @@ class DcfMedium(Medium):
         if frame.receiver == NOBODY:
             self._start(frame)
             self.scheduler.at(frame.end, self._end_broadcast, frame)
-        elif frame.bytes >= self.settings.rts_threshold_bytes:
+        elif frame.bytes >= self._rts_threshold_bytes:
             self._exchange[node] = frame
             self._send_rts(frame)
         else:
@@ -253,7 +261,7 @@ class DcfMedium(Medium):
         message = frame.message
         assert message is not None
         self._finish(sender)
-        lock, on_receive, defer = self._lock, self.on_receive, self._defer
+        lock, listeners, defer = self._lock, self.listeners, self._defer
         overlaps = frame.overlaps or _NO_OVERLAPS
         lossy = self.loss > 0
         receptions = 0
@@ -266,7 +274,9 @@ class DcfMedium(Medium):
                 else:
                     defer[node] = DIFS_S
                 receptions += 1
-                on_receive[node](sender, message)
+                listener = listeners[node]
+                if listener is not None:
+                    listener.on_message(sender, message)
         self.receptions += receptions
 
     def _finish(self, node: int) -> None:
@@ -291,7 +301,7 @@ class DcfMedium(Medium):
         self._await_answer(data.sender, rts.end + SIFS_S + self._cts_s + SLOT_S)
 
     def _send_data(self, data: Frame) -> None:
-        if data.bytes >= self.settings.rts_threshold_bytes:
+        if data.bytes >= self._rts_threshold_bytes:
             data.tries_long += 1
         else:
             data.tries_short += 1
@@ -301,7 +311,7 @@ class DcfMedium(Medium):
 
     def _control(self, sender: int, receiver: int, label: str, size: int) -> Frame:
         frame = Frame(sender, receiver, None, label, size)
-        frame.rate_bps = self.settings.control_rate_bps
+        frame.rate_bps = self._control_rate_bps
         frame.airtime_s = PREAMBLE_S + size * 8 / frame.rate_bps
         return frame
 
@@ -330,7 +340,9 @@ class DcfMedium(Medium):
             self.scheduler.at(now + SIFS_S, self._send_control, ack)
             if self._last_heard[node].get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 self._last_heard[node][frame.sender] = frame
-                self.on_receive[node](frame.sender, frame.message)
+                listener = self.listeners[node]
+                if listener is not None:
+                    listener.on_message(frame.sender, frame.message)
         elif frame.label == "RTS":
             if self._busy_until[node] <= now + ROUNDING_S:  # else somebody has reserved the air
                 cts = self._control(node, frame.sender, "CTS", CTS_BYTES)
@@ -361,7 +373,9 @@ class DcfMedium(Medium):
             self._fail("retries")
             self._finish(node)
             assert data.message is not None
-            self.on_failure[node](data.receiver, data.message)
+            listener = self.listeners[node]
+            if listener is not None:
+                listener.on_send_failed(data.receiver, data.message)
             return
         self._exchange[node] = None
         self._window[node] = min(2 * self._window[node] + 1, WINDOW_MAX)

@@ -4,24 +4,24 @@ Timing is 802.11b's at 1 and 2 Mbit/s (long preamble), the same in both. What di
 what an overlapping frame destroys, and the rates of broadcasts and of the link's own frames.
 """
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from roamcast.world.scenario import Radio
 
-SLOT_S = 20e-6
-SIFS_S = 10e-6
-DIFS_S = SIFS_S + 2 * SLOT_S
-PREAMBLE_S = 192e-6  # 144 bits preamble and 48 bits header at 1 Mbit/s
-HEADER_S = 48e-6  # the part of it that carries information
-WINDOW_MIN = 31
-WINDOW_MAX = 1023
-TRIES_SHORT = 7  # of an RTS, or of a frame sent without one
-TRIES_LONG = 4  # of a frame sent after an RTS
-ACK_BYTES = 14
-CTS_BYTES = 14
-RTS_BYTES = 20
-SENSE_S = 1e-6  # a transmission is sensed this long after it starts: two that start in the same slot collide
-DETECT_S = 4e-6  # a frame that starts within this time of another spoils its preamble
+SLOT_S: Final = 20e-6
+SIFS_S: Final = 10e-6
+DIFS_S: Final = SIFS_S + 2 * SLOT_S
+PREAMBLE_S: Final = 192e-6  # 144 bits preamble and 48 bits header at 1 Mbit/s
+HEADER_S: Final = 48e-6  # the part of it that carries information
+WINDOW_MIN: Final = 31
+WINDOW_MAX: Final = 1023
+TRIES_SHORT: Final = 7  # of an RTS, or of a frame sent without one
+TRIES_LONG: Final = 4  # of a frame sent after an RTS
+ACK_BYTES: Final = 14
+CTS_BYTES: Final = 14
+RTS_BYTES: Final = 20
+SENSE_S: Final = 1e-6  # a transmission is sensed this long after it starts: two that start in the same slot collide
+DETECT_S: Final = 4e-6  # a frame that starts within this time of another spoils its preamble
 
 
 class DcfSettings(NamedTuple):

@@ -4,13 +4,15 @@ This is what the GeoRendezvous and Opportunistic Overlays papers assume. A unica
 range when the frame is sent (or if random loss strikes it `TRIES` times in a row).
 """
 
+from typing import Final
+
 from roamcast.protocols.api import NOBODY, Message
 from roamcast.seeds import Random
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
-TRIES = 7  # of a unicast under random loss, as 802.11's retry limit
+TRIES: Final = 7  # of a unicast under random loss, as 802.11's retry limit
 
 
 class IdealMedium(Medium):
@@ -43,13 +45,16 @@ class IdealMedium(Medium):
 
     def _arrive(self, frame: Frame) -> None:
         assert frame.message is not None
-        on_receive = self.on_receive
+        sender, message = frame.sender, frame.message
+        listeners = self.listeners
         for node in frame.hearers:
             if self.loss and self.random.random() < self.loss:
                 self._fail("loss")
             else:
                 self.receptions += 1
-                on_receive[node](frame.sender, frame.message)
+                listener = listeners[node]
+                if listener is not None:
+                    listener.on_message(sender, message)
 
     def _arrive_at_one(self, frame: Frame) -> None:
         assert frame.message is not None
@@ -58,6 +63,10 @@ class IdealMedium(Medium):
         elif self.loss and all(self.random.random() < self.loss for _ in range(TRIES)):
             self._fail("retries")
         else:
-            self.on_receive[frame.receiver](frame.sender, frame.message)
+            listener = self.listeners[frame.receiver]
+            if listener is not None:
+                listener.on_message(frame.sender, frame.message)
             return
-        self.on_failure[frame.sender](frame.receiver, frame.message)
+        sender = self.listeners[frame.sender]
+        if sender is not None:
+            sender.on_send_failed(frame.receiver, frame.message)

@@ -11,7 +11,7 @@ The receiver has locked on the first frame; later ones are noise to it. Three ru
 """
 
 import math
-from functools import lru_cache
+from typing import Final
 
 from roamcast.protocols.api import Point
 from roamcast.seeds import Random
@@ -19,9 +19,11 @@ from roamcast.world.mobility import Movements
 from roamcast.world.radio.dcf_settings import DETECT_S, HEADER_S, PREAMBLE_S, DcfSettings
 from roamcast.world.radio.medium import Frame
 
-BANDWIDTH_HZ = 22e6
-CAPTURE_RATIO = 10.0
-CROSSOVER_M = 86.14  # up to here free space, beyond it two rays: 914 MHz, antennas at 1.5 m
+BANDWIDTH_HZ: Final = 22e6
+CAPTURE_RATIO: Final = 10.0
+CROSSOVER_M: Final = 86.14  # up to here free space, beyond it two rays: 914 MHz, antennas at 1.5 m
+
+_LOG_BIT_SURVIVALS: Final[dict[float, list[float]]] = {}  # by rate and number of interferers, as far as asked for
 
 
 class Interference:
@@ -46,32 +48,34 @@ class Interference:
 
 def survival(frame: Frame, others: list[Frame]) -> float:
     """The probability that no bit of `frame` is wrong, all signals being equally strong."""
-    payload, end, rate_bps = frame.start + PREAMBLE_S, frame.end, frame.rate_bps
-    changes: list[tuple[float, int]] = [(payload, 0)]  # instants at which the number of interferers or the rate changes
     for other in others:
         if other.start - frame.start < DETECT_S:
             return 0.0
-        changes.append((other.start, 1))
-        if other.end < end:
-            changes.append((other.end, -1))
-    changes.sort()
-    changes.append((end, 0))
+    payload, end = frame.start + PREAMBLE_S, frame.end
     begin = payload - HEADER_S
-    interferers = 0
     logarithm = 0.0
-    for t, change in changes:
-        if t > begin:
-            if interferers:
-                rate = rate_bps if begin >= payload else 1e6
-                logarithm += (t - begin) * rate * _log_bit_survival(rate, interferers)
-            begin = t
-        interferers += change
+    while begin < end:
+        until = payload if begin < payload else end  # the next instant at which rate or interferers change
+        interferers = 0
+        for other in others:
+            if other.start <= begin:
+                if other.end > begin:
+                    interferers += 1
+                    until = min(until, other.end)
+            else:
+                until = min(until, other.start)
+        if interferers:
+            rate = 1e6 if begin < payload else frame.rate_bps
+            logarithm += (until - begin) * rate * log_bit_survival(rate, interferers)
+        begin = until
     return math.exp(logarithm)
 
 
-@lru_cache(maxsize=256)
-def _log_bit_survival(rate_bps: float, interferers: int) -> float:
-    return math.log1p(-bit_error_rate(rate_bps, interferers))
+def log_bit_survival(rate_bps: float, interferers: int) -> float:
+    of_rate = _LOG_BIT_SURVIVALS.setdefault(rate_bps, [])
+    while len(of_rate) <= interferers:
+        of_rate.append(math.log1p(-bit_error_rate(rate_bps, max(1, len(of_rate)))))
+    return of_rate[interferers]
 
 
 def bit_error_rate(rate_bps: float, interferers: int) -> float:

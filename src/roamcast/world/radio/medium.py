@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message
+from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.seeds import Random
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
-LINK_CATEGORY = "link"
+LINK_CATEGORY: Final = "link"
 """Category of the radio's own frames (ACK, RTS, CTS) in the trace."""
 
 
@@ -50,7 +51,7 @@ class Tally:
 
 
 class Medium(ABC):
-    """The shared air. Receptions and failures reach the protocols through `on_receive` and `on_failure`."""
+    """The shared air. Receptions and failures go to the `listeners`."""
 
     def __init__(self, scheduler: Scheduler, topology: Topology, random: Random, loss: float) -> None:
         self.scheduler = scheduler
@@ -58,8 +59,7 @@ class Medium(ABC):
         self.random = random
         self.loss = loss
         nodes = topology.nodes
-        self.on_receive: list[Callable[[int, Message], None]] = [_ignore] * nodes  # (sender, message)
-        self.on_failure: list[Callable[[int, Message], None]] = [_ignore] * nodes  # (neighbour, message)
+        self.listeners: list[Protocol | None] = [None] * nodes  # None: nobody is at home
         self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
         self.tallies: dict[str, Tally] = {}  # since the last flush
         self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
@@ -74,11 +74,6 @@ class Medium(ABC):
     @abstractmethod
     def silence(self, node: int) -> None:
         """The node went down: forget what it had queued."""
-
-    def disconnect(self, node: int) -> None:
-        """The node's protocol hears nothing any more."""
-        self.on_receive[node] = _ignore
-        self.on_failure[node] = _ignore
 
     def _fail(self, reason: str) -> None:
         self.lost[reason] = self.lost.get(reason, 0) + 1
@@ -105,7 +100,3 @@ class Medium(ABC):
 
 def _category(frame: Frame) -> str:
     return LINK_CATEGORY if frame.message is None else frame.message.category
-
-
-def _ignore(peer: int, message: Message) -> None:
-    """Nobody is at home."""
