@@ -15,7 +15,7 @@ The rules, for both sides:
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -40,7 +40,7 @@ __all__ = [
     "require",
 ]
 
-NOBODY = -1
+NOBODY: Final = -1
 """Stands for "no node" wherever an address is expected."""
 
 Timer = tuple[str, int]

@@ -1,7 +1,7 @@
 """Every protocol by the name that users type; one that is not ours is named `package.module:Class`."""
 
 from importlib import import_module
-from typing import Any, get_args, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
@@ -15,7 +15,7 @@ from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.somer import Somer
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
 
-_ALL: list[type[Protocol]] = [
+_ALL: Final[list[type[Protocol]]] = [
     Flooding,
     Gossip,
     OracleTrees,
@@ -27,7 +27,7 @@ _ALL: list[type[Protocol]] = [
     GeoRendezvous,
     Overlays,
 ]
-PROTOCOLS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in _ALL}
+PROTOCOLS: Final[dict[str, type[Protocol]]] = {protocol.name: protocol for protocol in _ALL}
 
 
 def protocol_class(name: str) -> type[Protocol]:

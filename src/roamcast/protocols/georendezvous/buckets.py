@@ -17,12 +17,14 @@ the subscriber drops those and the trace counts them.
 The bucket of wildcards costs little while nobody is in it: publishers learn that and stay away.
 """  # noqa: E501 - the table
 
+from typing import Final
+
 from roamcast.events import Event
 from roamcast.interests import Interest, Intervals, Topics
 from roamcast.interests.content import record_of
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 
-WILDCARDS = "topic:*"
+WILDCARDS: Final = "topic:*"
 
 
 class Buckets:

@@ -33,7 +33,7 @@ Where this goes beyond the paper, which stops at static networks:
 Timer: `geo.refresh` repeats subscriptions; the other timers are the parts' own.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -57,7 +57,7 @@ from roamcast.protocols.georendezvous.rendezvous import Rendezvous
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 from roamcast.protocols.georendezvous.subscriber import Subscriber
 
-REFRESH: Timer = ("geo.refresh", 0)
+REFRESH: Final[Timer] = ("geo.refresh", 0)
 
 
 class GeoRendezvous(Protocol, TableOwner):

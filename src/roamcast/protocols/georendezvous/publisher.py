@@ -9,6 +9,7 @@ Advertisements are never pruned: they stay for the life of the publisher.
 """
 
 from math import dist
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -19,7 +20,7 @@ from roamcast.protocols.georendezvous.hashtable import CellHashTable
 from roamcast.protocols.georendezvous.messages import ADVERTISEMENT, Advertisement, Attract, Notification, Probe, Repel
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 
-ANSWER_WITHIN_S = 2.0
+ANSWER_WITHIN_S: Final = 2.0
 
 
 class Publisher:

@@ -11,6 +11,8 @@ the cell. Whoever of them happens to take a packet does what is due, so no membe
 - A notification is sent on to each subscriber that has not pruned its publisher.
 """
 
+from typing import Final
+
 from roamcast.protocols.api import Host
 from roamcast.protocols.georendezvous.clients import following, publishing
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
@@ -25,7 +27,7 @@ from roamcast.protocols.georendezvous.messages import (
 )
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 
-DROP_NO_RENDEZVOUS = "no rendezvous"  # an event came to a point where nothing is kept
+DROP_NO_RENDEZVOUS: Final = "no rendezvous"  # an event came to a point where nothing is kept
 
 
 class Rendezvous:

@@ -31,15 +31,15 @@ finds it unless it is u. Every change back to greedy comes strictly closer, so t
 
 from collections.abc import Iterable
 from math import atan2, pi
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.protocols.georendezvous.cells import Vertex
 from roamcast.protocols.georendezvous.tour import Tour
 
 Closeness = tuple[float, float, float]
 
-_ASIDE = 1e-4  # cells or metres
-_SAME_DIRECTION = 1e-9  # radians; different edges of a vertex differ by far more
+_ASIDE: Final = 1e-4  # cells or metres
+_SAME_DIRECTION: Final = 1e-9  # radians; different edges of a vertex differ by far more
 
 
 class Step(NamedTuple):

@@ -14,6 +14,7 @@ What does not match any interest of the application is dropped as `unwanted`, co
 """
 
 from math import dist
+from typing import Final
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host, Point, Timer
@@ -25,11 +26,11 @@ from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
-DROP_UNWANTED = "unwanted"  # the bucket brought it, no interest matches it
-DROP_DUPLICATE = "duplicate"  # it came by another way before
-PRUNED_MAX = 150  # publishers pruned at one point: more would not fit an entry, the rest is dropped as duplicate
+DROP_UNWANTED: Final = "unwanted"  # the bucket brought it, no interest matches it
+DROP_DUPLICATE: Final = "duplicate"  # it came by another way before
+PRUNED_MAX: Final = 150  # publishers pruned at one point: more would not fit an entry, the rest is dropped as duplicate
 
-_SELECT = "geo.select "  # followed by the bucket
+_SELECT: Final = "geo.select "  # followed by the bucket
 
 
 class Followed:

@@ -8,7 +8,7 @@ the relocation layer. The parameter `adaptors` lists those in force, by name or,
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host
@@ -144,7 +144,7 @@ class LoadBalancingAdaptor(Adaptor):
             self._rests_until_s = now_s + REST_S
 
 
-REST_S = 6.0  # the load needs a few readings to show what a relocation has changed
+REST_S: Final = 6.0  # the load needs a few readings to show what a relocation has changed
 
 
 class PlacementAdaptor(Adaptor):
@@ -166,9 +166,9 @@ class PlacementAdaptor(Adaptor):
             services.relocation.migrate(event.client, row.home, "downstream")
 
 
-SHRINKS_BELOW = 0.5  # share of its input's bytes that a modulator may put out to be moved upstream
+SHRINKS_BELOW: Final = 0.5  # share of its input's bytes that a modulator may put out to be moved upstream
 
-ADAPTORS: dict[str, type[Adaptor]] = {
+ADAPTORS: Final[dict[str, type[Adaptor]]] = {
     "topology": TopologyAdaptor,
     "home-broker": HomeBrokerAdaptor,
     "load-balancing": LoadBalancingAdaptor,

@@ -13,6 +13,8 @@ is also a sign of life (brokers that show none for `SILENT_PERIODS` are forgotte
 for by the next.
 """
 
+from typing import Final
+
 from roamcast.protocols.api import Host
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
@@ -22,12 +24,12 @@ from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.overlays.tables import TopologyTable
 
-ALONE_S = 60.0  # a broker that has heard of no other for so long takes it that there is none
-SILENT_PERIODS = 8  # news may need a period for each link of its way
-UPDATE = "brokers.update"
-BOOTSTRAP = "brokers.bootstrap"
-PROBE = "brokers.probe"
-NEWCOMERS = "brokers.newcomers"  # somebody started: others should not have to wait for the next period to know
+ALONE_S: Final = 60.0  # a broker that has heard of no other for so long takes it that there is none
+SILENT_PERIODS: Final = 8  # news may need a period for each link of its way
+UPDATE: Final = "brokers.update"
+BOOTSTRAP: Final = "brokers.bootstrap"
+PROBE: Final = "brokers.probe"
+NEWCOMERS: Final = "brokers.newcomers"  # somebody started: others should not have to wait for the next period to know
 
 
 class BrokerManager:

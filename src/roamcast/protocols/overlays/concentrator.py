@@ -13,7 +13,7 @@ other.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,13 +26,13 @@ from roamcast.protocols.routing import AodvParameters, Unicast, UnicastOwner, un
 Handler = Callable[[int, Any, int], None]  # source, message, hops
 TimerHandler = Callable[[int], None]
 
-PIECE_BYTES = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
-BUFFER_PACKETS = 256  # a long message's pieces all wait while AODV seeks a route
-ASSEMBLIES_MAX = 64  # messages that may be incomplete at one time
-SUSPICION_S = 10.0  # a node that could not be reached is avoided as a relay for so long
-DETOURS_MAX = 2  # then the end of the route is tried straight: relays that do not know what others found out may loop
-RETRY = "concentrator.retry"
-NO_PATH = "overlays: no path"
+PIECE_BYTES: Final = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
+BUFFER_PACKETS: Final = 256  # a long message's pieces all wait while AODV seeks a route
+ASSEMBLIES_MAX: Final = 64  # messages that may be incomplete at one time
+SUSPICION_S: Final = 10.0  # a node that could not be reached is avoided as a relay for so long
+DETOURS_MAX: Final = 2  # then the end of the route is tried straight: relays that know too little may loop
+RETRY: Final = "concentrator.retry"
+NO_PATH: Final = "overlays: no path"
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder[Message](Payload)
