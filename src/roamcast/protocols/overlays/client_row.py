@@ -39,6 +39,7 @@ class ClientRow:
         self.generation = generation
         self.version = 0
         self.registered = 0  # the version that the producers' home brokers were told
+        self.confirmed: dict[int, None] = {}  # those of them that are known to have understood
         self.is_passive = False  # a relocation brings it here, but its state has not come yet
         self.is_current = True  # false once it left the table
         self.home = -1

@@ -10,7 +10,7 @@ as a window does, is settled with the delivery that comes of it. A client that l
 it has got, and every home broker starts over from there; so what was acknowledged survives as long as one copy exists.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -47,12 +47,12 @@ from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.sources import SourceManager
 from roamcast.protocols.overlays.wants import Wants
 
-DELIVERIES_MAX = 64  # per client, sent and not yet acknowledged; further events wait
-SWEEP_S = 10.0
-MOVED_MAX = 1024  # clients whose new site is remembered
-RECEIPTS = "clients.receipts"
-RETRY = "clients.retry"
-SWEEP = "clients.sweep"
+DELIVERIES_MAX: Final = 64  # per client, sent and not yet acknowledged; further events wait
+SWEEP_S: Final = 10.0
+MOVED_MAX: Final = 1024  # clients whose new site is remembered
+RECEIPTS: Final = "clients.receipts"
+RETRY: Final = "clients.retry"
+SWEEP: Final = "clients.sweep"
 
 
 class ClientManager:
@@ -157,7 +157,7 @@ class ClientManager:
         row = self.table.get(source)
         if row is not None and row.epoch <= message.epoch:
             self.drop(source)
-            self._producers.drop_producer(source)
+            self._producers.drop_producer(source, is_final=message.is_final)
             if message.is_final:
                 self._deregister(row)
 
@@ -204,18 +204,24 @@ class ClientManager:
         for client, row in list(self.table.items()):
             if row.heard_s < silent_s:
                 self.drop(client)
+                self._producers.drop_producer(client)
                 if not row.is_passive:
                     self._deregister(row)
             elif row.bytes_in or row.cpu_s:
                 self._channel.post(ModulatorMeasured(client, row.bytes_in, row.bytes_out, row.cpu_s))
                 row.bytes_in = row.bytes_out = 0
                 row.cpu_s = 0.0
+        for row in self.table.values():  # requests that ended in vain, as across a partition
+            for source, offer in self.sources.items():
+                if source not in row.confirmed and source in self._brokers.topology.rows and row.wants.may_match(offer):
+                    self._register_at(row, source)
 
     # -- Producers' home brokers -------------------------------------------------------------------------------------
 
     def register(self, row: ClientRow, known_to: tuple[int, ...] = ()) -> None:
         """Tells all producers' home brokers, except those that know, what the client wants and where it is."""
         row.registered = row.version
+        row.confirmed = dict.fromkeys(known_to)
         for source, offer in self.sources.items():
             if source not in known_to and (not row.wants or row.wants.may_match(offer)):
                 message = Register(self._registration(row))
@@ -246,12 +252,11 @@ class ClientManager:
 
     def _on_register_ack(self, source: int, message: RegisterAck, hops: int) -> None:
         row = self.table.get(message.client)
-        if row is None or (message.epoch, message.generation, message.version) == (
-            row.epoch,
-            row.generation,
-            row.version,
-        ):
-            self._concentrator.answered(("register", message.client, source))
+        if row is not None:
+            if (message.epoch, message.generation, message.version) != (row.epoch, row.generation, row.version):
+                return
+            row.confirmed[source] = None
+        self._concentrator.answered(("register", message.client, source))
 
     def _learn_source(self, source: int) -> None:
         self.sources[source] = None
@@ -270,6 +275,7 @@ class ClientManager:
             for row in self.table.values():
                 if not row.is_passive and row.wants and row.wants.may_match(message.advertised):
                     rows.append(self._registration(row))
+                    row.confirmed[source] = None  # the source asks until it has the answer
             rows.extend(registration for registration, _ in self.leaving.values())
         else:
             self.sources.pop(source, None)

@@ -6,18 +6,19 @@ or how often: what is taken per producer is a growing sequence without holes.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.events import Event
 from roamcast.protocols.overlays.messages import Cursor
 
-WAITING_MAX = 4096  # events that may wait; beyond this the newest are refused, and their sender repeats them
+WAITING_MAX: Final = 4096  # events that may wait; beyond this the newest are refused, and their sender repeats them
 
 
 class Arrival(NamedTuple):
     event: Event
     hops: int  # from its producer
     previous: int
+    is_old: bool = False  # as in `Publish`
 
 
 class Intake:
@@ -33,7 +34,7 @@ class Intake:
     def is_new(self, event: Event) -> bool:
         return event.number > self.taken.get(event.publisher, 0)
 
-    def offer(self, event: Event, previous: int, hops: int) -> None:
+    def offer(self, event: Event, previous: int, hops: int, is_old: bool = False) -> None:
         if not self.is_new(event):
             return
         waiting = self._waiting.setdefault(event.publisher, {})
@@ -41,7 +42,7 @@ class Intake:
         if known is None and self._count >= WAITING_MAX:
             return
         if known is None or previous < known.previous:  # events in between expired since it was first sent
-            waiting[event.number] = Arrival(event, hops, previous)
+            waiting[event.number] = Arrival(event, hops, previous, is_old)
         self._count += known is None
 
     def take(self) -> Arrival | None:

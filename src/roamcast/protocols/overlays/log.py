@@ -78,13 +78,10 @@ class ProducerLog:
                 entry.unsettled.pop(client, None)
 
     def restart(self, client: int, cursor: int) -> None:
-        """The client starts over behind `cursor`."""
+        """The client starts over behind `cursor`: nothing that was meant for it before is, unless demanded again."""
+        self.forget(client)
         self._received[client] = cursor
         self._tails[client] = cursor
-        for number, entry in self.entries.items():
-            if number <= cursor:
-                entry.unreceived.pop(client, None)
-                entry.unsettled.pop(client, None)
 
     def forget(self, client: int) -> None:
         for entry in self.entries.values():

@@ -9,6 +9,8 @@ client takes deliveries in order, each once, and remembers how far it has got wi
 next home starts if this one is lost.
 """
 
+from typing import Final
+
 from roamcast.errors import CallerError
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -33,23 +35,24 @@ from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.subscriptions import Subscriptions
 
-EARLY_MAX = 256  # deliveries that may wait for an earlier one
-SEEK_AGAIN_S = 2.0  # after a search in vain
-DISCOVER = "member.discover"
-ACKNOWLEDGE = "member.acknowledge"
-RETRY = "member.retry"
-SEEK = "member.seek"
-EXPIRED = "overlays: publisher's store"
-REPEATED = "overlays: repeated delivery"
+EARLY_MAX: Final = 256  # deliveries that may wait for an earlier one
+SEEK_AGAIN_S: Final = 2.0  # after a search in vain, on average: nodes that search in step drown each other out
+DISCOVER: Final = "member.discover"
+ACKNOWLEDGE: Final = "member.acknowledge"
+RETRY: Final = "member.retry"
+SEEK: Final = "member.seek"
+EXPIRED: Final = "overlays: publisher's store"
+REPEATED: Final = "overlays: repeated delivery"
 
 
 class _Kept:
-    __slots__ = ("due_s", "event", "tries")
+    __slots__ = ("due_s", "event", "is_old", "tries")
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self.due_s = 0.0
         self.tries = 0
+        self.is_old = False  # published before the current home became it
 
 
 class Member:
@@ -81,7 +84,7 @@ class Member:
         self._is_seeking = False
         self._home_heard_s = 0.0
         self._reports = 0
-        self._received = 0  # events up to this number are with the home broker
+        self.received = 0  # published events up to this number are with the home broker
         self._kept: dict[int, _Kept] = {}  # published and not yet settled, by number
         self._ticking = False
         self._expected = 1  # sequence of the next delivery
@@ -185,7 +188,7 @@ class Member:
         if able:
             self._attach_anew(able[0].broker)
         else:
-            self._host.set_timer(SEEK_AGAIN_S, (SEEK, 0))
+            self._host.set_timer(SEEK_AGAIN_S * (0.5 + self._host.random.random()), (SEEK, 0))
 
     def _attach_anew(self, broker: int) -> None:
         self.epoch = max(self.epoch + 1, int(self._host.now() * 1000))  # ahead of all epochs of a former life
@@ -220,9 +223,10 @@ class Member:
         self.home = self._candidate = broker
         self._home_heard_s = self._host.now()
         self._host.structure("home", peer=broker, value=1.0)
-        self._received = 0
+        self.received = 0
         for kept in self._kept.values():
             kept.tries = 0
+            kept.is_old = True
         for number in self._kept:
             self._send(number)
 
@@ -283,15 +287,15 @@ class Member:
         for earlier in self._kept:
             if earlier >= number:
                 break
-            if earlier > self._received:
+            if earlier > self.received:
                 previous = earlier
-        self._concentrator.send(self.home, Publish(previous, kept.event))
+        self._concentrator.send(self.home, Publish(previous, kept.event, kept.is_old))
 
     def _on_publish_ack(self, source: int, message: PublishAck, hops: int) -> None:
         for number in [number for number in self._kept if number <= message.released]:
             del self._kept[number]
         if source == self.home:
-            self._received = max(self._received, message.received)
+            self.received = max(self.received, message.received)
             self._home_heard_s = self._host.now()
 
     def _tick_later(self) -> None:
@@ -306,9 +310,9 @@ class Member:
         for number, kept in list(self._kept.items()):
             if kept.event.time_s < old_s:
                 del self._kept[number]
-                if number > self._received:
+                if number > self.received:
                     self._host.dropped(EXPIRED, kept.event.id)
-            elif self.home != NOBODY and number > self._received and kept.due_s <= now_s:
+            elif self.home != NOBODY and number > self.received and kept.due_s <= now_s:
                 self._send(number)
         if self._kept:
             self._tick_later()

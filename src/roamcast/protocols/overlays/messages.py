@@ -116,6 +116,7 @@ class Publish(Message, frozen=True, tag=23):
 
     previous: Count
     event: Event
+    is_old: bool  # it was published under another home: only consumers that had subscribed by then are to get it
 
 
 class PublishAck(Message, frozen=True, tag=24):

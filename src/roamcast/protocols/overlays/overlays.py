@@ -18,11 +18,18 @@ An event's way: the producer sends it to its home broker; that one sends it alon
 every broker with consumers that want it; there each consumer's modulator is applied, and the result goes to the
 consumer.
 
-What is guaranteed to a pair of producer and consumer whose subscription precedes the event: it is delivered in the
-order of publication, at most once; and it is delivered unless it stays undeliverable beyond the store's lifetime or
-bound, or every node that holds a copy crashes. The producer, its home broker and the consumer's site each hold a copy
-until the consumer has it. `intake` explains how order and uniqueness come about, `log` how copies are kept, `member`
-how a client that lost its broker goes on, `relocation` how a client moves while events flow.
+What is guaranteed to a pair of producer and consumer: events are delivered in the order of publication, each at most
+once, whatever crashes. And an event that is published once the subscription is known is delivered, except in these
+cases:
+
+- the consumer crashes or leaves: when it returns it subscribes anew, and gets what is published from then on;
+- it stays undeliverable beyond the bound or the lifetime of the stores (`store_events`, `store_lifetime_s`);
+- the producer crashes or leaves before its home broker has acknowledged the event, or that broker crashes too. What was
+  acknowledged is delivered by the home broker, unless the producer returns and a later event of its overtakes it.
+
+The producer, its home broker and the consumer's site each hold a copy until the consumer has it, so with a producer
+that stays, any number of brokers may crash. `intake` explains how order and uniqueness come about, `log` how copies are
+kept, `member` how a client that lost its broker goes on, `relocation` how a client moves while events flow.
 
 Where this differs from the paper, and why:
 - The paper assumes a reliable network. Here every message that matters is acknowledged and repeated, events form

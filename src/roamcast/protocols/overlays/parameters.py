@@ -1,6 +1,6 @@
 """Parameters of opportunistic overlays, with the paper's section in brackets where it gives the value or the idea."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols import api
@@ -63,7 +63,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
         return draw < self.broker_share
 
 
-_DURATIONS = (
+_DURATIONS: Final = (
     "hop_time_s",
     "update_period_s",
     "bootstrap_period_s",

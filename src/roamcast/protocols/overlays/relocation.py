@@ -28,7 +28,7 @@ Lighter variants: `fresh-modulator` does not carry the modulator's state; `unbuf
 events under way may be lost (never repeated, never reordered); `loose` does both.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.overlays.brokers import BrokerManager
@@ -54,7 +54,7 @@ from roamcast.protocols.overlays.wants import Wants
 
 Form = Literal["horizontal", "upstream", "downstream"]
 
-DEADLINE = "relocation.deadline"
+DEADLINE: Final = "relocation.deadline"
 
 
 class _Handoff:

@@ -10,17 +10,17 @@ result leaves only when that time has passed: an overloaded broker is slow in bo
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.overlays.channel import LoadMeasured, SystemChannel
 from roamcast.protocols.overlays.concentrator import Concentrator
 
-READING_PERIOD_S = 2.0
-SMOOTHING = 0.5  # weight of the newest reading
-QUEUE_MAX = 512  # pieces of work that may wait
-DONE = "resources.done"
-READING = "resources.reading"
+READING_PERIOD_S: Final = 2.0
+SMOOTHING: Final = 0.5  # weight of the newest reading
+QUEUE_MAX: Final = 512  # pieces of work that may wait
+DONE: Final = "resources.done"
+READING: Final = "resources.reading"
 
 
 class _Work(NamedTuple):

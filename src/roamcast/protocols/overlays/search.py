@@ -7,17 +7,17 @@ service.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import Found, Seek
 
-RINGS_HOPS = (1, 3, 5, 7)
-JITTER_S = 0.01  # a relay repeats a search after a uniform time up to this
-REMEMBERED_MAX = 4096
-RING = "search.ring"
-REPEAT = "search.repeat"
+RINGS_HOPS: Final = (1, 3, 5, 7)
+JITTER_S: Final = 0.01  # a relay repeats a search after a uniform time up to this
+REMEMBERED_MAX: Final = 4096
+RING: Final = "search.ring"
+REPEAT: Final = "search.repeat"
 
 
 class Sighting(NamedTuple):

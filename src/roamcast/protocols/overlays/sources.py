@@ -8,6 +8,8 @@ of the overlay, with the list of those consumers. It stays in the producer's log
 there if need be; everything after goes to the new one.
 """
 
+from typing import Final
+
 from roamcast.interests import Interest, union_all
 from roamcast.protocols.api import Host
 from roamcast.protocols.overlays.brokers import BrokerManager
@@ -30,14 +32,14 @@ from roamcast.protocols.overlays.messages import (
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.wants import Wants
 
-LINGER_S = 2.0  # an event stays at least so long, for consumers whose registration is under way
-SILENT_LIFETIMES = 3  # a consumer's site that was silent for so many lifetimes of the store is not coming back
-IDLE_S = 60.0  # how long a broker stays a source after its last producer has left
-ACKNOWLEDGE = "sources.acknowledge"
-RETRY = "sources.retry"
-IDLE = "sources.idle"
-EXPIRED = "overlays: store lifetime"
-FULL = "overlays: store full"
+LINGER_S: Final = 2.0  # an event stays at least so long, for consumers whose registration is under way
+SILENT_LIFETIMES: Final = 3  # a consumer's site that was silent for so many lifetimes of the store is not coming back
+IDLE_S: Final = 60.0  # how long a broker stays a source after its last producer has left
+ACKNOWLEDGE: Final = "sources.acknowledge"
+RETRY: Final = "sources.retry"
+IDLE: Final = "sources.idle"
+EXPIRED: Final = "overlays: store lifetime"
+FULL: Final = "overlays: store full"
 
 
 Target = tuple[int, int, int]  # client, its epoch, its previous event
@@ -74,7 +76,6 @@ class SourceManager:
         self._concentrator = concentrator
         self._brokers = brokers
         self._parameters = parameters
-        self._orphaned_s = parameters.home_timeout_s + 2 * parameters.discovery_period_s  # time to find a new home
         self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
         self._is_source = False
         self._offered: Interest | None = None  # what was announced
@@ -102,32 +103,37 @@ class SourceManager:
     def host_producer(self, publisher: int, advertised: Interest | None, held_s: float | None = None) -> None:
         """A client that publishes has this broker as its home.
 
-        One that was not relocated here may have lost its home broker, and with it all knowledge of consumers that had
-        the same home. So its events are held until these, too, have had the time to find a new home.
+        One that was not relocated here may have lost its home broker, and with it all knowledge of consumers that lost
+        theirs too. So its events are held for as long as the store holds anything: whoever finds a home by then gets
+        them.
         """
         if publisher not in self.logs:
             if held_s is None:
-                held_s = self._orphaned_s
+                held_s = self._parameters.store_lifetime_s
             self.logs[publisher] = ProducerLog(publisher, self._host.now() + held_s)
-        elif self._hosted.get(publisher) == advertised:
+        elif publisher in self._hosted and self._hosted[publisher] == advertised:
             return
         self._hosted[publisher] = advertised
         self._host.cancel_timer((IDLE, 0))
         if not self._is_source or self._offer() != self._offered:
             self._announce(active=True)
 
-    def drop_producer(self, publisher: int) -> None:
-        """The client has another home, and will bring there what is not settled."""
-        if self.logs.pop(publisher, None) is not None:
-            self._hosted.pop(publisher, None)
-            if not self._hosted:
-                self._host.set_timer(IDLE_S, (IDLE, 0))
+    def drop_producer(self, publisher: int, is_final: bool = False) -> None:
+        """The client has another home and will bring there what is not settled; or it is gone for good, and what it
+        left here stays until that is settled."""
+        if publisher not in self._hosted:
+            return
+        del self._hosted[publisher]
+        if not is_final:
+            del self.logs[publisher]
+        if not self._hosted:
+            self._host.set_timer(IDLE_S, (IDLE, 0))
 
     def held_s(self, publisher: int) -> float:
         """For how long the producer's events must still be held; as long as possible if another broker is its home,
         since that one may be gone."""
         log = self.logs.get(publisher)
-        return self._orphaned_s if log is None else max(0.0, log.held_until_s - self._host.now())
+        return self._parameters.store_lifetime_s if log is None else max(0.0, log.held_until_s - self._host.now())
 
     def consumers_of(self, publisher: int) -> tuple[Registration, ...]:
         """Who wants what a producer publishes, for its next home: some of them may have no home at the moment."""
@@ -166,6 +172,10 @@ class SourceManager:
         self._inform()
 
     def _idle(self, _: int) -> None:
+        if any(log.entries for log in self.logs.values()):
+            self._host.set_timer(IDLE_S, (IDLE, 0))
+            return
+        self.logs.clear()
         self._announce(active=False)
         self.subscribers.clear()
 
@@ -229,7 +239,7 @@ class SourceManager:
                 if number <= cursor or row.client == publisher:
                     continue
                 is_missing = starts_over or row.client not in entry.unsettled
-                if is_missing and subscriber.wants.matched_when_published(entry.event):
+                if is_missing and subscriber.wants.matches(entry.event, by_time=True):
                     log.demand(entry, row.client)
                     self._send(log, entry, [row.client])
 
@@ -239,18 +249,18 @@ class SourceManager:
         log = self.logs.get(source)
         if log is None or message.event.publisher != source:
             return
-        log.intake.offer(message.event, message.previous, hops)
+        log.intake.offer(message.event, message.previous, hops, message.is_old)
         while (arrival := log.intake.take()) is not None:
-            self._store(log, Entry(arrival.event, arrival.hops, self._host.now()))
+            self._store(log, Entry(arrival.event, arrival.hops, self._host.now()), arrival.is_old)
         self._acknowledge_soon(source)
 
-    def _store(self, log: ProducerLog, entry: Entry) -> None:
+    def _store(self, log: ProducerLog, entry: Entry, is_old: bool) -> None:
         event = entry.event
         publisher = event.publisher
         wanting = [
             client
             for client, subscriber in self.subscribers.items()
-            if client != publisher and subscriber.wants.matches(event)
+            if client != publisher and subscriber.wants.matches(event, by_time=is_old)
         ]
         previous = log.append(entry, wanting)
         by_site: dict[int, list[Target]] = {}

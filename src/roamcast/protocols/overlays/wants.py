@@ -12,12 +12,12 @@ class Wants:
     def __bool__(self) -> bool:
         return bool(self.rows)
 
-    def matches(self, event: Event) -> bool:
-        return any(interest.matches(event) for interest, _ in self.rows)
-
-    def matched_when_published(self, event: Event) -> bool:
-        """Whether the event came after a subscription that matches it, by the clocks of producer and consumer."""
-        return any(event.time_s >= since_s and interest.matches(event) for interest, since_s in self.rows)
+    def matches(self, event: Event, by_time: bool) -> bool:
+        """Whether a subscription matches the event and, if `by_time`, was made before it by the clocks of producer and
+        consumer. What has just been published needs no clocks."""
+        return any(
+            (event.time_s >= since_s or not by_time) and interest.matches(event) for interest, since_s in self.rows
+        )
 
     def may_match(self, advertised: Interest | None) -> bool:
         """Whether such a producer has anything to offer; `None` advertises everything."""

@@ -16,17 +16,17 @@ memory that grows. Text length, number of nodes and depth are bounded.
 import math
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 
-SOURCE_CHARACTERS_MAX = 2048
-NODES_MAX = 256
-DEPTH_MAX = 32
-RECORD_BYTES_MAX = 65_536  # a longer payload is not looked into
+SOURCE_CHARACTERS_MAX: Final = 2048
+NODES_MAX: Final = 256
+DEPTH_MAX: Final = 32
+RECORD_BYTES_MAX: Final = 65_536  # a longer payload is not looked into
 
 Value = float | str | bool | None
 
@@ -171,7 +171,7 @@ def _truth(value: Value) -> bool:
     return value is not None and bool(value)
 
 
-COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
+COMPARISONS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "<": _comparison(lambda one, other: one < other),  # type: ignore[operator]  # both are numbers, or both texts
     "<=": _comparison(lambda one, other: one <= other),  # type: ignore[operator]
     ">": _comparison(lambda one, other: one > other),  # type: ignore[operator]
@@ -179,13 +179,13 @@ COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
     "==": _equal,
     "!=": _different,
 }
-SUMS = {"+": _arithmetic(lambda a, b: a + b), "-": _arithmetic(lambda a, b: a - b)}
-PRODUCTS = {
+SUMS: Final = {"+": _arithmetic(lambda a, b: a + b), "-": _arithmetic(lambda a, b: a - b)}
+PRODUCTS: Final = {
     "*": _arithmetic(lambda a, b: a * b),
     "/": _arithmetic(lambda a, b: a / b),
     "%": _arithmetic(math.fmod),
 }
-FUNCTIONS: dict[str, tuple[int, Callable[..., Value]]] = {  # name -> number of arguments, function
+FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Value]]]] = {  # name -> number of arguments, function
     "abs": (1, _on_number(abs)),
     "floor": (1, _on_number(math.floor)),
     "round": (1, _on_number(round)),
@@ -197,9 +197,9 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Value]]] = {  # name -> number of 
     "starts": (2, _on_texts(str.startswith)),
     "ends": (2, _on_texts(str.endswith)),
 }
-_WORDS = {"true": True, "false": False, "nothing": None}
+_WORDS: Final = {"true": True, "false": False, "nothing": None}
 
-_TOKEN = re.compile(
+_TOKEN: Final = re.compile(
     r"""\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)|(?P<text>"[^"]*")|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"""
     r"""|(?P<sign><=|>=|==|!=|[-+*/%<>()|,]))"""
 )

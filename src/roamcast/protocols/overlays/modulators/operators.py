@@ -17,7 +17,7 @@ the order that CPython shows on a current laptop; live, the time is measured ins
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -26,11 +26,11 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.protocols.overlays.modulators.expression import Expression, Parser, Scope
 
-CALL_S = 2e-6
-STEP_S = 0.5e-6  # per node of an expression
-BYTE_S = 2e-9  # of a payload that is looked into or copied
-COUNT_MAX = 1_000_000  # of a sample or a window
-DOUBLE_BYTES = 8
+CALL_S: Final = 2e-6
+STEP_S: Final = 0.5e-6  # per node of an expression
+BYTE_S: Final = 2e-9  # of a payload that is looked into or copied
+COUNT_MAX: Final = 1_000_000  # of a sample or a window
+DOUBLE_BYTES: Final = 8
 
 
 class Fate(Enum):
@@ -292,7 +292,7 @@ class Work(Operator):
         return self._seconds
 
 
-OPERATORS: dict[str, type[Operator]] = {
+OPERATORS: Final[dict[str, type[Operator]]] = {
     kind.name: kind for kind in (Filter, Project, Crop, Sample, Aggregate, Transform, Assign, Work)
 }
 

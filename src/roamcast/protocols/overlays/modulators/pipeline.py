@@ -8,6 +8,7 @@ would be a second `Modulator` with a mark of its own at the start of the text.
 """
 
 import math
+from typing import Final
 
 import msgspec
 
@@ -17,8 +18,8 @@ from roamcast.protocols.overlays.modulators.api import Modulator, Outcome
 from roamcast.protocols.overlays.modulators.expression import Parser
 from roamcast.protocols.overlays.modulators.operators import OPERATORS, Fate, Operator
 
-OPERATORS_MAX = 16
-STATE_BYTES_MAX = 4096
+OPERATORS_MAX: Final = 16
+STATE_BYTES_MAX: Final = 4096
 
 _decoder = msgspec.msgpack.Decoder(list[list[float]])
 
