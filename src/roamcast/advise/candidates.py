@@ -28,7 +28,7 @@ TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
     # how long answers are collected before an event is sent for them, and how often the mesh is renewed
     "odmrp": {"answer_pause_s": (0.02,), "refresh_interval_s": (2.0, 10.0), "mobility_prediction": (True,)},
     # cells need about twenty neighbours per node; fewer rendezvous points signal less
-    "georendezvous": {"graph": ("nodes",), "rendezvous_points": (2, 4), "refresh_period_s": (20.0,)},
+    "georendezvous": {"graph": ("cells",), "rendezvous_points": (2, 4), "refresh_period_s": (20.0,)},
     # how many brokers, and how soon a silent one is given up
     "overlays": {"broker_share": (0.2, 0.7), "update_period_s": (10.0,), "home_timeout_s": (10.0,)},
 }

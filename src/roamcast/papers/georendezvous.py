@@ -51,6 +51,7 @@ def _size(nodes: int) -> Tables:
 def _campaign(seeds: int, grid: Tables, protocols: list[Tables], scenario: Tables) -> Tables:
     shared: Tables = {
         "name": "georendezvous",
+        "graph": "cells",
         "margin_cells": 0.0,
         "beacon_period_s": 5.0,
         "refresh_period_s": 60.0,

@@ -60,6 +60,12 @@ def place() -> Callable[..., Point]:
 
 
 @pytest.fixture
+def key_point() -> Callable[[str], Point]:
+    """Where a key lies."""
+    return GRID.point
+
+
+@pytest.fixture
 def key_in() -> Callable[[int, int], str]:
     """A key that lies in a cell."""
 

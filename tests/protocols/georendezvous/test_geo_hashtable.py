@@ -19,7 +19,8 @@ class Keeper(TableOwner):
     messages = Messages
 
     def __init__(self, host: Host) -> None:
-        self.table = CellHashTable(host, self, CellHashParameters(verification_period_s=5.0, custody_period_s=2.0))
+        parameters = CellHashParameters(graph="cells", verification_period_s=5.0, custody_period_s=2.0)
+        self.table = CellHashTable(host, self, parameters)
         self.answers: dict[int, list[bytes | None]] = {}
         self.stored: list[tuple[str, bytes | None]] = []
         self.expired: list[str] = []

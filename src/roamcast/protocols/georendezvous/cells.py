@@ -12,10 +12,10 @@ no two cross (`planar`):
   cross, so a diagonal is kept only if both cells that flank it are empty; where one is populated, the way around it
   exists. What is kept is the relative neighbourhood graph of the cell centres, which is planar and leaves connected
   what was connected.
-- `NodeGraph`, for networks too thin for cells: a vertex is a node's position, an edge joins nodes that hear each other,
-  and `planar` is the Gabriel graph. Pure cells need about one node per cell, some 20 neighbours per node; below that
-  the cells fall apart long before the radio network does. The paper itself allows any position-based hash table
-  (section 2.2, on GHT); everything above the routing is the same.
+- `NodeGraph`, for networks of any density: a vertex is a node's position, an edge joins nodes that hear each other, and
+  `planar` is the Gabriel graph. Pure cells need about one node per cell, some 20 neighbours per node; below that the
+  cells fall apart long before the radio network does. The paper itself allows any position-based hash table (section
+  2.2, on GHT); everything above the routing is the same: what the nearest node keeps, its cell keeps.
 
 In both, the edge between a and b is dropped if another vertex lies in the closed disc with diameter ab; the proof in
 `steering.py` rests on that alone.
@@ -24,7 +24,8 @@ In both, the edge between a and b is dropped if another vertex lies in the close
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from hashlib import blake2b
-from math import ceil, floor, sqrt
+from math import ceil, dist, floor, sqrt
+from typing import Final
 
 from roamcast.protocols.api import Point, Site
 
@@ -34,10 +35,17 @@ Vertex = tuple[float, float]
 Cell = tuple[int, int]
 """Column and row, counted from the area's corner; nodes outside the area have cells too."""
 
-HEARING_SHARE = 1 / (2 * sqrt(2))
+HEARING_SHARE: Final = 1 / (2 * sqrt(2))
 """Side of a cell as a share of the range at which cells that touch at a corner still hear each other."""
 
-AROUND = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
+STEADY_SHARE: Final = 0.9
+"""Nodes within this share of the range are expected to stay in range until their next beacon."""
+
+STILL_SHARE: Final = 1 / 16
+"""A node that has moved by less than this share of the range is taken to be where it was, if vertices are nodes: a tour
+knows its vertices again by their places, and a network in which all move a little would have none for long."""
+
+AROUND: Final = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
 
 
 class CellGrid:
@@ -80,8 +88,9 @@ def touching(a: Cell, b: Cell) -> bool:
 class Graph(ABC):
     """What packets travel on, as one node sees it: its own vertex and those it hears of."""
 
-    def __init__(self, grid: CellGrid) -> None:
+    def __init__(self, grid: CellGrid, still_m: float = 0.0) -> None:
         self.grid = grid
+        self.still_m = still_m  # who has moved by less is where it was
 
     @abstractmethod
     def vertex(self, point: Point) -> Vertex:
@@ -95,9 +104,17 @@ class Graph(ABC):
     def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         """Those vertices out of `heard` that share an edge with `here`."""
 
+    def steady(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        """Those neighbours that are hardly out of range by now, even if they have moved since they were heard."""
+        return self.neighbours(here, heard)
+
     @abstractmethod
     def planar(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         """Those neighbours whose edge is kept when crossing edges are dropped."""
+
+    def near(self, here: Cell, home: Cell) -> bool:
+        """Whether who is in `here` keeps what `home` keeps, in case that one dies out."""
+        return touching(here, home)
 
     @abstractmethod
     def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
@@ -132,6 +149,9 @@ class CellGraph(Graph):
 
 
 class NodeGraph(Graph):
+    def __init__(self, grid: CellGrid) -> None:
+        super().__init__(grid, STILL_SHARE * grid.site.range_m)
+
     def vertex(self, point: Point) -> Vertex:
         return point
 
@@ -141,12 +161,21 @@ class NodeGraph(Graph):
     def neighbours(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         return [vertex for vertex in heard if vertex != here]
 
+    def steady(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
+        limit_m = STEADY_SHARE * self.grid.site.range_m
+        return [vertex for vertex in heard if vertex != here and dist(here, vertex) <= limit_m]
+
     def planar(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         others = self.neighbours(here, heard)
         return [there for there in others if not any(_within(here, there, third) for third in others)]
 
+    def near(self, here: Cell, home: Cell) -> bool:
+        """All in earshot, since whoever comes nearest to a key next may be in any of these cells."""
+        return dist(here, home) * self.grid.side_m <= self.grid.site.range_m
+
     def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
-        return False
+        """Whoever is closer to a target within half the range of here is within the whole range of here, and heard."""
+        return 2 * dist(here, target) <= self.grid.site.range_m
 
 
 def _within(a: Vertex, b: Vertex, third: Vertex) -> bool:

@@ -28,7 +28,9 @@ Where this goes beyond the paper, which stops at static networks:
   detection without saying how).
 - Keys keep a margin from the border of the area by default: a tour around an empty cell there is one around the whole
   network. The figures use the whole area, as the paper does.
-- `graph = "nodes"` steers by nodes instead of cells where the network is too thin for cells (`cells.py`).
+- By default packets are steered by nodes: the home of a point is the node nearest to it, as in GHT, and what it keeps
+  is kept by its cell. `graph = "cells"` is the paper's Cell Hash Routing, which needs a dense network (`cells.py`); the
+  figures use it.
 
 Timer: `geo.refresh` repeats subscriptions; the other timers are the parts' own.
 """

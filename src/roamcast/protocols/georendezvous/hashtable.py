@@ -9,12 +9,13 @@ any order with the same result, and nobody needs to agree on anything.
 Nodes die and move; the key must outlive them:
 
 1. *Members*: whoever takes an entry at home broadcasts it once (`Replica`). All members of the cell hear it and keep it
-   too; so do all members of the cells around it, as backups.
+   too; so do all members of the cells around it (`Graph.near`), as backups.
 2. *Entering*: the member with the lowest address, the cell's *custodian*, sends what the cell keeps to each newcomer.
 3. *Leaving*: the last one to leave a cell routes what it keeps to the home of each key (`Handover`), which is now
    another cell. A node that is told to go does the same before it goes.
-4. *Dying*: when the last member of a cell falls silent, its neighbours route the backups to the new home; each waits a
-   random time first, and most of them hear the new home's broadcast before it is their turn.
+4. *Dying*: when the last member of a cell falls silent, a neighbour routes the backup to the new home. First to do so
+   is who hears nobody closer to the key, as it is likely to be that home; the others do if they do not hear from a new
+   home for `RESCUE_PATIENCE_S`. Each waits a random time before.
 5. *Populating*: when somebody is heard in a cell that is closer to a key's point than the present home, the custodian
    hands the key over. A closer cell out of earshot is found by a handover each `verification_period_s`: it tours the
    empty cell again, and comes back if nothing has changed. A new home out of earshot tells the former one (`Moved`).
@@ -29,6 +30,7 @@ Timers: `table.custody` repeats and verifies; `table.rescue` hands over the keys
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from mypy_extensions import trait
 
@@ -53,18 +55,19 @@ from roamcast.protocols.georendezvous.routing import CellRouter, RouterOwner
 from roamcast.protocols.georendezvous.steering import closer
 from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
 
-VALUE_BYTES_MAX = 1024
-FRAME_BYTES = 1200  # of entries in one frame: one larger would not fit a datagram
-ENTRY_OVERHEAD_BYTES = 32
-RESCUE_AFTER_S = 0.2  # the last one to leave may have handed its keys over already
-RESCUE_WITHIN_S = 2.0
-MEMBERS_PATIENCE = 2.5  # custody periods; a custodian that knows the key has repeated it by then
-HANDOVER_GAP_S = 5.0  # a neighbour that looks closer but cannot be reached does not make us try all the time
+VALUE_BYTES_MAX: Final = 1024
+FRAME_BYTES: Final = 1200  # of entries in one frame: one larger would not fit a datagram
+ENTRY_OVERHEAD_BYTES: Final = 32
+RESCUE_AFTER_S: Final = 0.2  # the last one to leave may have handed its keys over already
+RESCUE_WITHIN_S: Final = 2.0
+RESCUE_PATIENCE_S: Final = 2.0  # for who is closer to an orphaned key to take care of it
+MEMBERS_PATIENCE: Final = 2.5  # custody periods; a custodian that knows the key has repeated it by then
+HANDOVER_GAP_S: Final = 5.0  # a neighbour that looks closer but cannot be reached does not make us try all the time
 
-CUSTODY: Timer = ("table.custody", 0)
-RESCUE: Timer = ("table.rescue", 0)
+CUSTODY: Final[Timer] = ("table.custody", 0)
+RESCUE: Final[Timer] = ("table.rescue", 0)
 
-FOREVER_S = float("inf")
+FOREVER_S: Final = float("inf")
 
 
 @trait
@@ -158,9 +161,7 @@ class CellHashTable(RouterOwner):
         if timer == CUSTODY:
             self._take_care()
         elif timer == RESCUE:
-            for shelf in self.store:
-                if self._is_orphan(shelf):
-                    self._hand_over(shelf)
+            self._rescue()
         else:
             return self.router.on_timer(timer)
         return True
@@ -202,12 +203,12 @@ class CellHashTable(RouterOwner):
         for shelf in self.store:
             if shelf.home == before and deserted:
                 self._hand_over(shelf)
-            if shelf.home != here and not touching(shelf.home, here):
+            if shelf.home != here and not self.router.graph.near(here, shelf.home):
                 self.store.forget(shelf.key)
 
     def on_neighbour_moved(self, address: int, before: Cell | None, after: Cell | None) -> None:
         here = self.router.cell
-        if before is not None and before != here and touching(before, here):
+        if before is not None and before != here and self.router.graph.near(here, before):
             self._look_for_orphans(before)
         if after == here:
             if self._is_custodian(newcomer=address):
@@ -257,7 +258,7 @@ class CellHashTable(RouterOwner):
 
     def _on_replica(self, replica: Replica) -> None:
         here = self.router.cell
-        if not touching(replica.home, here):
+        if not self.router.graph.near(here, replica.home):
             self._on_moved(Moved(replica.key, here, replica.home))
             return
         now_s = self.host.now()
@@ -272,7 +273,7 @@ class CellHashTable(RouterOwner):
         shelf = self.store.shelf(moved.key)
         if shelf is not None and shelf.home == moved.origin:
             shelf.home = moved.home
-            if not touching(moved.home, self.router.cell):
+            if not self.router.graph.near(self.router.cell, moved.home):
                 self.store.forget(moved.key)
 
     def _answer(self, question: Get) -> None:
@@ -314,6 +315,21 @@ class CellHashTable(RouterOwner):
     def _look_for_orphans(self, cell: Cell) -> None:
         if not self.router.neighbourhood.members(cell) and any(shelf.home == cell for shelf in self.store):
             self.host.set_timer(self.host.random.uniform(RESCUE_AFTER_S, RESCUE_WITHIN_S), RESCUE)
+
+    def _rescue(self) -> None:
+        now_s = self.host.now()
+        others_first = False
+        for shelf in self.store:
+            if not self._is_orphan(shelf):
+                shelf.orphaned_s = FOREVER_S
+                continue
+            shelf.orphaned_s = min(shelf.orphaned_s, now_s)
+            if self.router.is_closest(shelf.key) or now_s - shelf.orphaned_s >= RESCUE_PATIENCE_S:
+                self._hand_over(shelf, not_within_s=RESCUE_PATIENCE_S)
+            else:
+                others_first = True
+        if others_first:
+            self.host.set_timer(self.host.random.uniform(1.0, 1.5) * RESCUE_PATIENCE_S, RESCUE)
 
     def _handovers(self, shelf: Shelf) -> Iterator[Handover]:
         origin = shelf.home if shelf.home == self.router.cell else None

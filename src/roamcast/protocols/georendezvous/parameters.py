@@ -9,7 +9,7 @@ from roamcast.protocols.api import require
 class CellHashParameters(api.Parameters, frozen=True):
     """The part that concerns Cell Hash Routing."""
 
-    graph: Literal["cells", "nodes"] = "cells"  # cells: section 2.1; nodes: for fewer than about 20 neighbours per node
+    graph: Literal["cells", "nodes"] = "nodes"  # cells: section 2.1, needs about 20 neighbours per node; nodes: any
     cell_side_m: float = 0.0  # 0: the largest side at which touching cells hear each other, range / (2 sqrt 2)
     margin_cells: float = 1.0  # keys lie at least so many cell sides inside the border, where roaming nodes are rare
     beacon_period_s: float = 1.0  # between beacons, +-25 %; a node that enters another cell beacons at once

@@ -2,11 +2,17 @@
 
 Theory of operation
 -------------------
-Every node beacons its position each `beacon_period_s`, and at once when it enters another cell; so each knows which
-cells around it are populated, and by whom. A neighbour that misses several beacons, or that the link gave up on, is
-forgotten. Every node that holds a packet decides its next step alone (`steering.py`): the next *cell*. Which member of
-that cell gets the frame is a random choice, so load spreads and no single node matters. A link that fails costs one
-frame: the packet is steered anew, from here and without that neighbour.
+Every node beacons its position each `beacon_period_s`, and with cells for vertices at once when it enters another; so
+each knows which vertices around it are populated, and by whom. A neighbour that misses several beacons, or that the
+link gave up on, is forgotten. Every node that holds a packet decides its next step alone (`steering.py`): the next
+vertex. Which member of a *cell* gets the frame is a random choice, so load spreads and no single node matters. A link
+that fails costs one frame: the packet is steered anew, from here and without that neighbour.
+
+Beacons get lost and nodes move on, so neighbours may disagree on who is where. Three rules keep a packet from going
+back and forth between them: a node that has moved says so before it sends anything on that account; nobody returns a
+packet to the one it has it from, who knows best not to be closer; and whoever gets a packet though it is not closer
+than the sender beacons at once, for the sender has missed where it is. Greedy steps to nodes at the very edge of the
+range are taken only if there are no others (`Graph.steady`).
 
 A packet for a *place* is at home in the vertex that steering ends at. The owner may know earlier that this cell is the
 home, because it keeps something under that key already (`is_home`); that saves the tour around an empty cell.
@@ -22,6 +28,8 @@ The component belongs to an owner that hands it every message, timer and failed 
 """
 
 from abc import ABC, abstractmethod
+from math import dist
+from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Timer
@@ -32,17 +40,17 @@ from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.steering import Step, begin_tour, closeness, closer, continue_tour, greedy
 from roamcast.protocols.georendezvous.tour import Tour
 
-FIRST_BEACON_WITHIN_S = 0.1  # of a new node, at random
-ANSWER_WITHIN_S = 0.4  # a beacon that somebody asked for, at random
-SETTLED_AFTER_S = 0.6  # by then a new node has heard the answers
-BEACON_JITTER = 0.25  # of the period, either way, so that neighbours do not fall into step
-BEACON_GAP_MIN_S = 0.1  # a node that zigzags along a border of cells does not beacon more often
+FIRST_BEACON_WITHIN_S: Final = 0.1  # of a new node, at random
+ANSWER_WITHIN_S: Final = 0.4  # a beacon that somebody asked for, at random
+SETTLED_AFTER_S: Final = 0.6  # by then a new node has heard the answers
+BEACON_JITTER: Final = 0.25  # of the period, either way, so that neighbours do not fall into step
+BEACON_GAP_MIN_S: Final = 0.1  # a node that zigzags along a border of cells does not beacon more often
 
-BEACON: Timer = ("route.beacon", 0)
-SETTLED: Timer = ("route.settled", 0)
+BEACON: Final[Timer] = ("route.beacon", 0)
+SETTLED: Final[Timer] = ("route.settled", 0)
 
-DROP_ABSENT = "absent"  # the addressee is not near where it was last known
-DROP_HOPS = "hops"  # the packet went too far, probably in circles while cells changed
+DROP_ABSENT: Final = "absent"  # the addressee is not near where it was last known
+DROP_HOPS: Final = "hops"  # the packet went too far, probably in circles while cells changed
 
 
 class RouterOwner(ABC):
@@ -86,6 +94,7 @@ class CellRouter:
         self.cell: Cell = self.grid.cell(self.point)
         self.here: Vertex = self.graph.vertex(self.point)
         self._next_beacon_s = 0.0
+        self._beaconed_s = float("-inf")
         self._is_new = True
         self._held: list[Packet] | None = []  # until settled
 
@@ -98,6 +107,11 @@ class CellRouter:
 
     def target(self, key: str) -> Vertex:
         return self.graph.vertex(self.grid.point(key))
+
+    def is_closest(self, key: str) -> bool:
+        """Whether this node hears nobody who is closer to `key`."""
+        heard = self.graph.neighbours(self.here, self.neighbourhood.vertices)
+        return greedy(self.here, heard, self.target(key)) is None
 
     def send_to_place(self, target: Vertex, payload: AnyPayload, hops: int = 0) -> None:
         """To whoever is at home at `target`. `hops` is how far the payload has come already."""
@@ -130,7 +144,10 @@ class CellRouter:
                 self._heed(sender, message)
             return True
         if isinstance(message, Packet):
-            self._take(message)
+            known = self.neighbourhood.nodes.get(sender)
+            if known is not None:
+                known.heard_s = self.host.now()
+            self._take(message, sender)
             return True
         return False
 
@@ -162,23 +179,29 @@ class CellRouter:
     # -- Neighbours ----------------------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        self._look_around()
-        self.host.broadcast(Beacon(*self.point, asks=self._is_new))
-        self._is_new = False
-        period_s = self._parameters.beacon_period_s
-        jitter = BEACON_JITTER * (2 * self.host.random.random() - 1)
-        self._beacon_in(min(period_s * (1 + jitter), max(BEACON_GAP_MIN_S, self._leaves_cell_in_s())))
-        self._owner.on_beat()
-
-    def _look_around(self) -> None:
+        """Looks where this node is and says so, before anything that follows from it leaves."""
         for address in self.neighbourhood.silent_since(self.host.now() - self._silence_max_s):
             self._forget(address)
-        self.point = self._position()
+        point = self._position()
+        if dist(point, self.point) >= self.graph.still_m:
+            self.point = point
         before, self.cell = self.cell, self.grid.cell(self.point)
         self.here = self.graph.vertex(self.point)
+        self.host.broadcast(Beacon(*self.point, asks=self._is_new))
+        self._beaconed_s = self.host.now()
+        self._is_new = False
+        self._beat_later()
         if self.cell != before:
             self._trace_cell()
             self._owner.on_cell_changed(before)
+        self._owner.on_beat()
+
+    def _beat_later(self) -> None:
+        jitter = BEACON_JITTER * (2 * self.host.random.random() - 1)
+        delay_s = self._parameters.beacon_period_s * (1 + jitter)
+        if not self.graph.still_m:
+            delay_s = min(delay_s, max(BEACON_GAP_MIN_S, self._leaves_cell_in_s()))
+        self._beacon_in(delay_s)
 
     def _position(self) -> Point:
         point = self.host.position()
@@ -222,13 +245,13 @@ class CellRouter:
 
     # -- Packets -------------------------------------------------------------------------------------------------
 
-    def _take(self, packet: Packet) -> None:
+    def _take(self, packet: Packet, sender: int = NOBODY) -> None:
         if self._held is None:
-            self._forward(packet)
+            self._forward(packet, sender)
         else:
             self._held.append(packet)
 
-    def _forward(self, packet: Packet) -> None:
+    def _forward(self, packet: Packet, sender: int = NOBODY) -> None:
         addressee = packet.addressee
         if addressee == self.host.address:
             self._owner.on_arrival(packet.payload, packet.hops)
@@ -237,15 +260,17 @@ class CellRouter:
         if known is not None and (known.vertex != packet.target or self.graph.adjacent(self.here, known.vertex)):
             self._hop(addressee, packet)
         else:
-            self._steer(packet)
+            self._steer(packet, sender)
 
-    def _steer(self, packet: Packet) -> None:
+    def _steer(self, packet: Packet, sender: int) -> None:
         here, target, tour = self.here, packet.target, packet.tour
         heard = self.neighbourhood.vertices
         if here == target:
             self._arrive(packet)
         elif tour is None or closer(here, tour.start, target):
-            nearer = greedy(here, self.graph.neighbours(here, heard), target)
+            if tour is None:
+                self._correct(sender, target)
+            nearer = self._nearer(target, sender)
             if nearer is not None:
                 self._hop_to(nearer, packet)
             elif self._is_known_home(packet):
@@ -254,6 +279,26 @@ class CellRouter:
                 self._go_around(packet, begin_tour(here, self.graph.planar(here, heard), target))
         else:
             self._go_around(packet, continue_tour(here, self.graph.planar(here, heard), target, tour))
+
+    def _correct(self, sender: int, target: Vertex) -> None:
+        """Whoever sends a packet here takes this node for closer; where that is wrong, it has missed a beacon."""
+        known = self.neighbourhood.nodes.get(sender)
+        soonest_s = self._beaconed_s + BEACON_GAP_MIN_S
+        if known is not None and not closer(self.here, known.vertex, target) and self.host.now() >= soonest_s:
+            self._beacon_in(0.0)
+
+    def _nearer(self, target: Vertex, sender: int) -> Vertex | None:
+        """Greedy's next step. Whoever gave us the packet is not closer, whatever its last beacon said."""
+        here, heard = self.here, self.neighbourhood.vertices
+        known = self.neighbourhood.nodes.get(sender)
+        outdated = known.vertex if known is not None and len(heard[known.vertex]) == 1 else None
+        for candidates in (self.graph.steady(here, heard), self.graph.neighbours(here, heard)):
+            if outdated in candidates:
+                candidates.remove(outdated)
+            nearer = greedy(here, candidates, target)
+            if nearer is not None:
+                return nearer
+        return None
 
     def _go_around(self, packet: Packet, step: Step | None) -> None:
         if step is None:

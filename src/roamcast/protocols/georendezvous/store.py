@@ -28,7 +28,7 @@ class Kept:
 class Shelf:
     """Everything under one key."""
 
-    __slots__ = ("handed_s", "home", "kept", "key", "repeated_s")
+    __slots__ = ("handed_s", "home", "kept", "key", "orphaned_s", "repeated_s")
 
     def __init__(self, key: str, home: Cell) -> None:
         self.key = key
@@ -36,6 +36,7 @@ class Shelf:
         self.kept: dict[EntryId, Kept] = {}
         self.repeated_s = float("-inf")  # when its home last told everybody
         self.handed_s = float("-inf")  # when this node last sent it to the home of its key
+        self.orphaned_s = float("inf")  # since when its home is known to have died out
 
     def merge(self, entry: Entry, now_s: float) -> bool:
         """Keeps the entry if it is newer than what is here; true if it was."""
