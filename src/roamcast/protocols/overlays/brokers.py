@@ -63,7 +63,7 @@ class BrokerManager:
         concentrator.on_tick(BOOTSTRAP, self._on_bootstrap)
         concentrator.on_tick(PROBE, self._probe)
         concentrator.on_tick(NEWCOMERS, lambda _: self.propagate())
-        concentrator.detour = self.path
+        concentrator.path = self.path
 
     def start(self) -> None:
         self._renew_own_row()
@@ -187,10 +187,10 @@ class BrokerManager:
         self._host.set_timer(self._parameters.probe_period_s, (PROBE, 0))
         for broker in self.known:
             if broker != self._host.address:
-                self._concentrator.carry(self.path(broker), Probe(self._host.address))
+                self._concentrator.carry(self.path(broker), Probe())
 
     def _on_probe(self, source: int, probe: Probe, hops: int) -> None:
-        self._host.structure("path", peer=probe.origin, value=float(hops))
+        self._host.structure("path", peer=source, value=float(hops))
 
     def _show_links(self) -> None:
         links = tuple(sorted(self.neighbours))

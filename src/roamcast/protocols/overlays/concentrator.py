@@ -13,13 +13,13 @@ other.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 from roamcast.errors import PeerError
 from roamcast.protocols.api import Host, Message, Timer
-from roamcast.protocols.overlays.messages import Carried, Fragment, Payload
+from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.routing import AodvParameters, Unicast, UnicastOwner, unicast
 
@@ -34,6 +34,8 @@ DETOURS_MAX: Final = 2  # then the end of the route is tried straight: relays th
 RETRY: Final = "concentrator.retry"
 NO_PATH: Final = "overlays: no path"
 
+# What brokers tell each other about events goes where events go: those routes are in use.
+_RELAYED: Final = frozenset(get_args(Relayed))
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder[Message](Payload)
 
@@ -61,7 +63,7 @@ class Concentrator(UnicastOwner):
     def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
         self.host = host
         self.unicast: Unicast = unicast(parameters.unicast, host, self, AodvParameters(buffer_packets=BUFFER_PACKETS))
-        self.detour: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)
+        self.path: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)  # a broker's knows better
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
         self._retry_s = parameters.retry_s
         self._handlers: dict[type[Message], Handler] = {}
@@ -85,18 +87,15 @@ class Concentrator(UnicastOwner):
         self._timers[name] = handler
 
     def send(self, destination: int, message: Message) -> None:
-        data = _encode(message)
-        if len(data) <= PIECE_BYTES:
-            self.unicast.send(destination, message)
-            return
-        self._fragmented += 1
-        pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
-        for index, piece in enumerate(pieces):
-            self.unicast.send(destination, Fragment(self._fragmented, index, len(pieces), piece))
+        """Brings a message to a node, along the overlay if it goes from broker to broker about events."""
+        if type(message) in _RELAYED:
+            self.carry(self.path(destination), message)
+        else:
+            self._send_straight(destination, message)
 
-    def carry(self, path: tuple[int, ...], payload: Any, hops: int = 0, detours: int = 0) -> None:
+    def carry(self, path: tuple[int, ...], payload: Any) -> None:
         """Sends a payload along a source route, which ends with its destination."""
-        self.send(path[0], Carried(path[1:], hops, detours, payload))
+        self._send_straight(path[0], Carried(self.host.address, path[1:], 0, 0, payload))
 
     def ask(
         self,
@@ -149,20 +148,33 @@ class Concentrator(UnicastOwner):
             return
         if payload.path:
             end = payload.path[-1]
-            way = self.detour(end) if payload.detours < DETOURS_MAX else (end,)
-            self.carry(way, payload.payload, payload.hops, payload.detours + 1)
+            way = self.path(end) if payload.detours < DETOURS_MAX else (end,)
+            detour = Carried(payload.origin, way[1:], payload.hops, payload.detours + 1, payload.payload)
+            self._send_straight(way[0], detour)
         else:
             self.host.dropped(NO_PATH)
 
     # -- Inside --------------------------------------------------------------------------------------------------
 
+    def _send_straight(self, destination: int, message: Message) -> None:
+        """Leaves the way to the unicast service."""
+        data = _encode(message)
+        if len(data) <= PIECE_BYTES:
+            self.unicast.send(destination, message)
+            return
+        self._fragmented += 1
+        pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
+        for index, piece in enumerate(pieces):
+            self.unicast.send(destination, Fragment(self._fragmented, index, len(pieces), piece))
+
     def _relay(self, source: int, message: Carried, hops: int) -> None:
         hops = min(255, message.hops + hops)
-        if message.path:
-            self.carry(message.path, message.payload, hops, message.detours)
+        path = message.path
+        if path:
+            self._send_straight(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
         else:
             self.suspects.pop(source, None)
-            self.on_unicast(source, message.payload, hops)
+            self.on_unicast(message.origin, message.payload, hops)
 
     def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
         key = (source, piece.number)

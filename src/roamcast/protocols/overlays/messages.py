@@ -236,8 +236,6 @@ class Receipt(Message, frozen=True, tag=35):
 class Probe(Message, frozen=True, tag=36):
     """How long is the path that my routing table gives?"""
 
-    origin: Address
-
 
 # -- Relocation --------------------------------------------------------------------------------------------------------
 
@@ -330,13 +328,17 @@ class Fragment(Message, frozen=True, tag=44):
     data: bytes
 
 
+Relayed = Forward | Delivery | Probe | Announce | Registrations | Register | RegisterAck | Receipt | Detour | DetourAck
+
+
 class Carried(Message, frozen=True, tag=45):
     """A payload on a source route. In the trace it goes by the name and the category of its payload."""
 
+    origin: Address  # the broker that sent it
     path: tuple[Address, ...]  # where it goes after the receiver of this frame; ends with its destination
     hops: Hops  # frames in a row that brought it to the sender of this frame
     detours: Hops  # how often a relay had to find a way of its own
-    payload: Forward | Delivery | Probe
+    payload: Relayed
 
     @property
     def label(self) -> str:  # type: ignore[override]  # a class constant for every other message
@@ -359,15 +361,8 @@ Payload = (
     | PublishAck
     | DeliveryAck
     | Topology
-    | Announce
-    | Registrations
-    | Register
-    | RegisterAck
-    | Receipt
     | HandoffRequest
     | HandoffAck
-    | Detour
-    | DetourAck
     | HandoffState
     | HandoffDone
     | Served

@@ -101,6 +101,7 @@ class Overlays(Protocol):
         self.parameters = parameters
         is_broker = parameters.is_broker(host.address, host.random.random())
         self.concentrator = Concentrator(host, parameters)
+        self._unicast = self.concentrator.unicast
         channel = SystemChannel()
         resources = ResourceMonitor(host, self.concentrator, channel)
         load = (lambda: resources.load) if is_broker else None
@@ -111,7 +112,7 @@ class Overlays(Protocol):
             self.broker = Broker(host, self.concentrator, channel, resources, self._search, parameters)
 
     def start(self) -> None:
-        self.concentrator.unicast.start()
+        self._unicast.start()
         if self.broker is not None:
             self.host.structure("broker", value=1.0)
             self.broker.start()
@@ -133,14 +134,14 @@ class Overlays(Protocol):
         self.member.set_modulator(text)
 
     def on_message(self, sender: int, message: Message) -> None:
-        if not self.concentrator.unicast.on_message(sender, message):
+        if not self._unicast.on_message(sender, message):
             self._search.on_message(sender, message)
 
     def on_timer(self, timer: Timer) -> None:
         self.concentrator.on_timer(timer)
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self.concentrator.unicast.on_send_failed(neighbour, message)
+        self._unicast.on_send_failed(neighbour, message)
 
     def leave(self) -> None:
         self.member.leave()

@@ -83,14 +83,15 @@ class SeenRequests:
     def add(self, originator: int, request_id: int, now_s: float) -> bool:
         """Remembers the request; true if it was new."""
         seen = self._until_s
+        key = (originator, request_id)
+        until_s = seen.get(key)
+        if until_s is not None and now_s < until_s:  # of all that is heard, most
+            return False
         while seen:
             oldest = next(iter(seen))
             if now_s < seen[oldest] and len(seen) < self._capacity:
                 break
             del seen[oldest]
-        key = (originator, request_id)
-        if key in seen:
-            return False
         seen[key] = now_s + self._memory_s
         return True
 

@@ -37,6 +37,7 @@ class Router:
         self._repeats: dict[int, Rreq] = {}  # by running number: requests that wait for their turn
         self._repeats_so_far = 0
         self._error_limit = RateLimit(parameters.error_rate_limit)
+        self._neighbour_life_s = min(parameters.active_route_timeout_s, parameters.delete_period_s)
         self._blacklist: dict[int, float] = {}  # neighbour -> until when its requests are ignored
         self._greeters: dict[int, None] = {}  # neighbours that said hello and are expected to be heard
         self._last_broadcast_s = -inf
@@ -48,7 +49,7 @@ class Router:
             self.host.set_timer(self.host.random.random() * self.parameters.hello_interval_s, (HELLO, 0))
 
     def on_message(self, sender: int, message: Message) -> bool:
-        if sender in self._greeters:
+        if self._greeters and sender in self._greeters:
             self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
         if isinstance(message, Rreq):
             self._on_request(sender, message)
@@ -107,9 +108,9 @@ class Router:
 
     def _on_request(self, sender: int, request: Rreq) -> None:
         now_s = self.host.now()
-        if self._blacklist.get(sender, -inf) > now_s:
+        if sender in self._blacklist and self._blacklist[sender] > now_s:
             return
-        self._meet(sender)
+        self._meet(sender, now_s)
         if request.originator == self.host.address or request.hops >= HOPS_LIMIT:
             return
         if not self._seen.add(request.originator, request.request_id, now_s):
@@ -170,7 +171,7 @@ class Router:
         self.host.set_timer(jitter_s, (REPEAT, self._repeats_so_far))
 
     def _on_reply(self, sender: int, reply: Rrep) -> None:
-        self._meet(sender)
+        self._meet(sender, self.host.now())
         if reply.destination == self.host.address or reply.hops >= HOPS_LIMIT:
             return
         hops = reply.hops + 1
@@ -187,9 +188,10 @@ class Router:
         self.routes.refresh(reply.originator, now_s + self.parameters.active_route_timeout_s, now_s)
         self.host.send(back.next_hop, reply.onward())
 
-    def _meet(self, neighbour: int) -> None:
+    def _meet(self, neighbour: int, now_s: float) -> None:
         """A control frame of this neighbour was heard: there is a route of one hop to it."""
-        self._learn(neighbour, None, 1, neighbour, self.parameters.active_route_timeout_s)
+        if not self.routes.is_neighbour(neighbour, now_s + self._neighbour_life_s, now_s):
+            self._learn(neighbour, None, 1, neighbour, self._neighbour_life_s)
 
     def _learn(self, destination: int, sequence: int | None, hops: int, next_hop: int, life_s: float) -> bool:
         """Takes news of a route, and tells of the route that there is now."""

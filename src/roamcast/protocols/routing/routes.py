@@ -104,6 +104,15 @@ class RouteTable:
         route.valid = True
         return True
 
+    def is_neighbour(self, node: int, until_s: float, now_s: float) -> bool:
+        """True if there is a valid route of one hop to `node`, which then lives until `until_s` at least."""
+        route = self._routes.get(node)
+        if route is None or not route.valid or route.next_hop != node or route.hops != 1 or now_s >= route.until_s:
+            return False
+        if route.until_s < until_s:
+            route.until_s = until_s
+        return True
+
     def refresh(self, destination: int, until_s: float, now_s: float) -> None:
         """A valid route was used: it lives until `until_s` at least."""
         route = self.usable(destination, now_s)
