@@ -1,6 +1,7 @@
 """The host of a simulated node: the contract of `protocols/api.py`, kept by the simulator."""
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -13,7 +14,7 @@ from roamcast.world.mobility import Movements
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scheduler import Scheduler
 
-_encode = msgspec.msgpack.Encoder().encode
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class SimulatedHost(Host):
@@ -41,6 +42,7 @@ class SimulatedHost(Host):
         self._recorder = recorder
         self._on_delivery = on_delivery
         self._timers: dict[Timer, float] = {}  # pending -> due
+        self._when_due = self._fire
         self._protocol: Protocol | None = None
 
     def connect(self, protocol: Protocol) -> None:
@@ -68,7 +70,7 @@ class SimulatedHost(Host):
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         due = self._scheduler.now + delay_s
         self._timers[timer] = due
-        self._scheduler.at(due, self._fire, timer)
+        self._scheduler.at(due, self._when_due, timer)
 
     def cancel_timer(self, timer: Timer) -> None:
         self._timers.pop(timer, None)

@@ -76,6 +76,9 @@ class DcfMedium(Medium):
         self._ack_s = PREAMBLE_S + ACK_BYTES * 8 / settings.control_rate_bps
         self._cts_s = PREAMBLE_S + CTS_BYTES * 8 / settings.control_rate_bps
         self._stations = [Station(node) for node in range(topology.nodes)]
+        self._when_accessible = self._access  # made once, since every frame asks for them several times
+        self._when_broadcast = self._end_broadcast
+        self._when_sent = self._end_unicast
 
     # -- from the protocol ---------------------------------------------------------------------------------------
 
@@ -117,7 +120,7 @@ class DcfMedium(Medium):
         station.waiting = True
         due = station.busy_until + station.defer + station.backoff * SLOT_S
         listened = station.listened = now + DIFS_S
-        self.scheduler.at(due if due > listened else listened, self._access, station)
+        self.scheduler.at(due if due > listened else listened, self._when_accessible, station)
 
     def _draw_backoff(self, station: Station) -> None:
         # int(random() * n) rather than randrange(n): several times faster, and the bias is below 1e-13.
@@ -129,7 +132,7 @@ class DcfMedium(Medium):
         else:
             due = station.busy_until + station.defer + station.backoff * SLOT_S
             if due > self.scheduler.now + ROUNDING_S:
-                self.scheduler.at(due, self._access, station)
+                self.scheduler.at(due, self._when_accessible, station)
                 return
         station.waiting = False
         station.backoff = 0
@@ -138,7 +141,7 @@ class DcfMedium(Medium):
         frame = station.queue[0]
         if frame.receiver == NOBODY:
             self._start(frame)
-            self.scheduler.at(frame.end, self._end_broadcast, frame)
+            self.scheduler.at(frame.end, self._when_broadcast, frame)
         elif frame.bytes >= self._rts_threshold_bytes:
             station.exchange = frame
             self._send_rts(frame)
@@ -168,7 +171,6 @@ class DcfMedium(Medium):
         end = now + frame.airtime_s
         frame.start = now
         frame.end = end
-        frame.overlaps = None
         stations = self._stations
         sender = stations[frame.sender]
         hearers = frame.hearers = self.topology.hear[frame.sender]
@@ -181,18 +183,23 @@ class DcfMedium(Medium):
             sender.air_until = end
         if end > sender.busy_until:
             sender.busy_until = end
+        collisions = halved = 0
         for node in hearers:
             station = stations[node]
             if station.air_until <= now:
                 if station.busy_until <= now and (station.backoff or station.waiting):
                     self._freeze(station, now)
                 station.lock = frame
+                station.noise = None
                 station.air_until = end
                 if end > station.busy_until:
                     station.busy_until = end
             else:
-                self._disturb(station, frame)
-                self._fail("half-duplex" if station.sending_until > now else "collision")
+                _disturb(station, frame)
+                if station.sending_until > now:
+                    halved += 1
+                else:
+                    collisions += 1
         for node in self.topology.sense[frame.sender]:
             station = stations[node]
             if station.air_until <= now:
@@ -203,28 +210,18 @@ class DcfMedium(Medium):
                 if end > station.busy_until:
                     station.busy_until = end
             else:
-                self._disturb(station, frame)
+                _disturb(station, frame)
+        if collisions:
+            self._fail("collision", collisions)
+        if halved:
+            self._fail("half-duplex", halved)
         self._count(frame)
-
-    def _disturb(self, station: Station, frame: Frame) -> None:
-        """`frame` begins where the air is full already."""
-        locked = station.lock
-        if locked is not None:
-            if locked.overlaps is None:
-                locked.overlaps = {}
-            locked.overlaps.setdefault(station.node, []).append(frame)
-        if frame.end > station.air_until:
-            station.air_until = frame.end
-        if frame.end > station.busy_until:
-            station.busy_until = frame.end
 
     def _understood(self, frame: Frame, station: Station) -> bool:
         """Whether `station`, which had locked on `frame`, got it whole; sets the silence it must keep now."""
         reason = ""
-        if frame.overlaps is not None:
-            others = frame.overlaps.get(station.node)
-            if others is not None and not self._interference.survives(frame, station.node, others):
-                reason = "collision"
+        if station.noise is not None and not self._interference.survives(frame, station.node, station.noise):
+            reason = "collision"
         if not reason and self.loss and self.random.random() < self.loss:
             reason = "loss"
         if reason:
@@ -240,13 +237,13 @@ class DcfMedium(Medium):
         assert message is not None
         stations, listeners = self._stations, self.listeners
         self._finish(stations[sender])
-        clear = frame.overlaps is None and not self.loss
+        lossy = self.loss > 0
         receptions = 0
         for node in frame.hearers:
             station = stations[node]
             if station.lock is frame:
                 station.lock = None
-                if clear:
+                if not lossy and station.noise is None:
                     station.defer = DIFS_S
                 elif not self._understood(frame, station):
                     continue
@@ -273,7 +270,7 @@ class DcfMedium(Medium):
         rts = self._control(data.sender, data.receiver, "RTS", RTS_BYTES)
         rts.nav_s = SIFS_S + self._cts_s + SIFS_S + data.airtime_s + data.nav_s
         self._start(rts)
-        self.scheduler.at(rts.end, self._end_unicast, rts)
+        self.scheduler.at(rts.end, self._when_sent, rts)
         self._await_answer(self._stations[data.sender], rts.end + SIFS_S + self._cts_s + SLOT_S)
 
     def _send_data(self, data: Frame) -> None:
@@ -282,7 +279,7 @@ class DcfMedium(Medium):
         else:
             data.tries_short += 1
         self._start(data)
-        self.scheduler.at(data.end, self._end_unicast, data)
+        self.scheduler.at(data.end, self._when_sent, data)
         self._await_answer(self._stations[data.sender], data.end + SIFS_S + self._ack_s + SLOT_S)
 
     def _control(self, sender: int, receiver: int, label: str, size: int) -> Frame:
@@ -336,7 +333,7 @@ class DcfMedium(Medium):
     def _send_control(self, frame: Frame) -> None:
         if self._stations[frame.sender].sending_until <= self.scheduler.now and self.topology.is_up(frame.sender):
             self._start(frame)
-            self.scheduler.at(frame.end, self._end_unicast, frame)
+            self.scheduler.at(frame.end, self._when_sent, frame)
 
     def _send_after_cts(self, data: Frame) -> None:
         if self._stations[data.sender].exchange is data:
@@ -359,3 +356,16 @@ class DcfMedium(Medium):
         station.window = min(2 * station.window + 1, WINDOW_MAX)
         self._draw_backoff(station)
         self._request_access(station)
+
+
+def _disturb(station: Station, frame: Frame) -> None:
+    """`frame` begins where the air is full already."""
+    if station.lock is not None:
+        if station.noise is None:
+            station.noise = [frame]
+        else:
+            station.noise.append(frame)
+    if frame.end > station.air_until:
+        station.air_until = frame.end
+    if frame.end > station.busy_until:
+        station.busy_until = frame.end

@@ -72,7 +72,9 @@ def survival(frame: Frame, others: list[Frame]) -> float:
 
 
 def log_bit_survival(rate_bps: float, interferers: int) -> float:
-    of_rate = _LOG_BIT_SURVIVALS.setdefault(rate_bps, [])
+    of_rate = _LOG_BIT_SURVIVALS.get(rate_bps)
+    if of_rate is None:
+        of_rate = _LOG_BIT_SURVIVALS[rate_bps] = []
     while len(of_rate) <= interferers:
         of_rate.append(math.log1p(-bit_error_rate(rate_bps, max(1, len(of_rate)))))
     return of_rate[interferers]

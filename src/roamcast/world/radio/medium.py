@@ -17,8 +17,8 @@ class Frame:
     """One frame: a protocol's message, or a short one of the link's own."""
 
     __slots__ = (
-        "airtime_s", "bytes", "end", "hearers", "label", "message", "nav_s", "overlaps", "rate_bps", "receiver",
-        "sender", "start", "tries_long", "tries_short",
+        "airtime_s", "bytes", "end", "hearers", "label", "message", "nav_s", "rate_bps", "receiver", "sender", "start",
+        "tries_long", "tries_short",
     )  # fmt: skip
 
     def __init__(self, sender: int, receiver: int, message: Message | None, label: str, size: int) -> None:
@@ -33,7 +33,6 @@ class Frame:
         self.start = 0.0
         self.end = 0.0
         self.hearers: list[int] = []
-        self.overlaps: dict[int, list[Frame]] | None = None  # receiver -> frames that disturbed this one there
         self.tries_short = 0
         self.tries_long = 0
 
@@ -75,8 +74,8 @@ class Medium(ABC):
     def silence(self, node: int) -> None:
         """The node went down: forget what it had queued."""
 
-    def _fail(self, reason: str) -> None:
-        self.lost[reason] = self.lost.get(reason, 0) + 1
+    def _fail(self, reason: str, receptions: int = 1) -> None:
+        self.lost[reason] = self.lost.get(reason, 0) + receptions
 
     def _count(self, frame: Frame) -> None:
         label = frame.label

@@ -9,7 +9,7 @@ from roamcast.world.radio.medium import Frame
 class Station:
     __slots__ = (
         "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "last_heard", "listened",
-        "lock", "node", "queue", "sending_until", "waiting", "window",
+        "lock", "node", "noise", "queue", "sending_until", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, node: int) -> None:
@@ -21,6 +21,7 @@ class Station:
         self.backoff = 0  # slots left to count down
         self.window = WINDOW_MIN
         self.lock: Frame | None = None  # the frame this node is receiving
+        self.noise: list[Frame] | None = None  # what has overlapped it here
         self.queue: deque[Frame] = deque()
         self.waiting = False  # an access entry is in the event queue
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
