@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from roamcast.interests import parse_interest
 from roamcast.interests.content import write
 from roamcast.live.endpoints import Endpoint, open_socket
@@ -31,7 +33,7 @@ def free_endpoints(count: int) -> list[Endpoint]:
     return endpoints
 
 
-async def tournament(folder: Path) -> dict[int, list[Delivery]]:
+async def tournament(folder: Path, advertisement: bool) -> dict[int, list[Delivery]]:
     """Nodes 0 (a client) and 7 (a broker) publish; 6 (a client), 4 (a client) and 3 (a broker) subscribe."""
     endpoints = free_endpoints(NODES)
     got: dict[int, list[Delivery]] = {address: [] for address in range(NODES)}
@@ -42,7 +44,7 @@ async def tournament(folder: Path) -> dict[int, list[Delivery]]:
             address=address,
             protocol="odmrp",
             language="content",
-            parameters={**PARAMETERS, "broker_share": float(address in BROKERS)},
+            parameters={**PARAMETERS, "broker_share": float(address in BROKERS), "advertisement": advertisement},
             listen=endpoints[address],
             peers=peers,
             trace=folder / str(address),
@@ -51,6 +53,8 @@ async def tournament(folder: Path) -> dict[int, list[Delivery]]:
     nodes[6].subscribe(parse_interest("content", "/PGMFORUM[player = 'woods' and hole > 9]"))
     nodes[4].subscribe(parse_interest("content", "/PGMFORUM[hole <= 9]"))
     nodes[3].subscribe(parse_interest("content", "/PGMFORUM"))
+    for publisher in (0, 7):
+        nodes[publisher].advertise(parse_interest("content", "/PGMFORUM"))
     await asyncio.sleep(1.5)  # clients find their brokers
     nodes[0].publish(parse_content("content", write("PGMFORUM", GOLF)), b"birdie")
     nodes[7].publish(parse_content("content", write("PGMFORUM", GOLF | {"player": "els", "hole": 3})))
@@ -64,8 +68,9 @@ async def tournament(folder: Path) -> dict[int, list[Delivery]]:
     return got
 
 
-def test_eight_nodes_on_loopback(tmp_path: Path) -> None:
-    got = asyncio.run(tournament(tmp_path))
+@pytest.mark.parametrize("advertisement", [False, True])
+def test_eight_nodes_on_loopback(tmp_path: Path, advertisement: bool) -> None:
+    got = asyncio.run(tournament(tmp_path, advertisement))
     heard = {address: sorted(each.event.publisher for each in deliveries) for address, deliveries in got.items()}
     assert heard == {0: [], 1: [], 2: [], 3: [0, 7], 4: [7], 5: [], 6: [0], 7: []}
     (delivery,) = got[6]

@@ -201,23 +201,24 @@ entries = st.builds(
     st.sampled_from([b"", b"\xff" * 32, b"\x01"]),
     st.sampled_from([[], [[1, b"", b"", b""]], [[63, b"\x01" * 32, b"", b""]]]),
 )
-members = st.builds(lambda address, version, told: [address, version, told], small, small,
-                    st.one_of(st.none(), st.lists(entries, max_size=2)))  # fmt: skip
+members = st.builds(lambda address, version, told, here: [address, version, told, here], small, small,
+                    st.one_of(st.none(), st.lists(entries, max_size=2)), st.lists(small, max_size=2))  # fmt: skip
 bodies = st.one_of(
     st.builds(
-        lambda publisher, sequence, hops, asked, listed: [16, publisher, sequence, hops, asked, [[1, listed]]],
+        lambda publisher, number, hops, asked, listed, ids: [16, publisher, number, hops, asked, [[1, listed]], ids],
         small, st.integers(0, 9), st.integers(1, 255), st.lists(digests, max_size=2),
-        st.lists(st.tuples(small, small), max_size=3),
+        st.lists(st.tuples(small, small), max_size=3), st.lists(small, max_size=3),
     ),
     st.builds(lambda publisher, hop, told: [17, publisher, hop, told], small, small, st.lists(members, max_size=3)),
     st.builds(lambda publisher, listed: [18, publisher, listed], small, st.lists(small, max_size=3)),
     st.builds(
-        lambda publisher, channels, event: [19, publisher, channels, 1, [event, 0.0, 42]],
-        small, st.lists(small, max_size=3), st.integers(1, 2**40),
+        lambda publisher, channels, event, sending, ids: [19, publisher, channels, 1, [event, 0.0, 42], sending, ids],
+        small, st.lists(small, max_size=3), st.integers(1, 2**40), st.integers(0, 255), st.lists(small, max_size=3),
     ),
     st.builds(lambda client, number, ttl: [20, client, number, ttl, 1], small, small, st.integers(1, 255)),
     st.builds(lambda source, payload: [4, source, 0, 1, 1, payload], small, st.one_of(
-        st.builds(lambda part, parts: [22, 1, part, parts, [[1, [[0, 5]]]]], small, st.integers(1, 5)),
+        st.builds(lambda part, parts, kinds: [22, 1, part, parts, [[1, [[0, 5]]]], kinds],
+                  small, st.integers(1, 5), st.lists(small, max_size=2)),
         st.builds(lambda version: [23, version], small),
         st.builds(lambda event: [24, [event, 0.0, 42]], st.integers(1, 2**40)),
         st.builds(lambda hops, event: [25, hops, [event, 0.0, 42]], small, st.integers(1, 2**40)),
@@ -226,11 +227,13 @@ bodies = st.one_of(
 )  # fmt: skip
 
 
-@given(st.lists(st.tuples(st.integers(1, 2), bodies), min_size=1, max_size=12), st.booleans())
+@given(st.lists(st.tuples(st.integers(1, 2), bodies), min_size=1, max_size=12), st.booleans(), st.booleans())
 @quick
-def test_whatever_decodes_is_survived(script: list[tuple[int, list[Any]]], is_broker: bool) -> None:
+def test_whatever_decodes_is_survived(
+    script: list[tuple[int, list[Any]]], is_broker: bool, advertisement: bool
+) -> None:
     """A peer may say anything; at worst what it says is refused."""
-    parameters = OdmrpParameters(broker_share=float(is_broker))
+    parameters = OdmrpParameters(broker_share=float(is_broker), advertisement=advertisement)
     net: TinyNet[Odmrp] = TinyNet([*line(3), (0, 2)], lambda host: Odmrp(host, parameters))
     net.subscribe(0, Intervals.of((0, 100)))
     for sender, body in script:

@@ -13,7 +13,8 @@ Rules (section 3.5; ODMRP draft 4, section 5):
 4. An event is repeated once, if this node forwards for one of its channels: if a member of such a channel is behind
    it whose summary the event matches (with `forwarding_filter`), or any member at all.
 5. A broker may send an event again for members that answered late, and then lists them. A relay treats every sending
-   as an event of its own. A member's table says which of the publisher's last events are here, as of when it leaves.
+   as an event of its own. A request names events that are under way, and a member's table says which of them are here,
+   as of when it leaves.
 6. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder; ways
    back to publishers that ask no more are forgotten.
 
@@ -52,7 +53,6 @@ SWEEP: Final = "mesh.sweep"  # key 0; forget what is past
 TABLE_BYTES_MAX: Final = 1200  # members that together take more travel in several frames
 ADDRESS_BITS: Final = 32
 SENDING_BITS: Final = 8
-ARRIVALS_MAX: Final = 4  # events that a table names as arrived
 SUMMARIES_MAX: Final = 4096  # that a node remembers; the oldest goes first
 SWEEPS_PER_TIMEOUT: Final = 5  # how closely the trace follows when a node stops forwarding
 
@@ -69,6 +69,7 @@ class Route:
         self.tries: dict[int, int] = {}
         self.confirmed: set[int] = set()
         self.sequence = -1
+        self.events: tuple[int, ...] = ()  # that the newest request named
         self.channels: dict[int, int] = {}  # of members, as the newest request lists them
         self.channels_before: dict[int, int] = {}
         self.moved_s = -inf
@@ -77,6 +78,7 @@ class Route:
         """A newer request came. What is under way goes on; what was passed on may be passed on again."""
         self.heard_s = now_s
         self.sequence = request.sequence
+        self.events = request.events
         channels = {address: channel for channel, members in request.channels for address, _ in members}
         if channels != self.channels:
             self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
@@ -112,7 +114,6 @@ class Mesh:
         self._family = parameters.encoder().family
         self._seen = SeenCache()  # events
         self._sendings = SeenCache()  # of events
-        self._arrived: dict[int, dict[int, float]] = {}  # by publisher: its last events, and when each came
         self._roles: dict[int, list[int]] = {}  # publisher -> channels that this node forwards, as the trace knows it
         self._requests = SeenCache()
         self._repeats: dict[int, JoinRequest] = {}  # by running number
@@ -171,6 +172,7 @@ class Mesh:
             request.hops + 1,
             request.questions,
             request.channels,
+            request.events,
             own_motion(self.host) if self.parameters.mobility_prediction else None,
             lifetime_s,
         )
@@ -252,13 +254,10 @@ class Mesh:
 
     def _with_arrivals(self, publisher: int, member: Member) -> Member:
         """This node's own answer says last what has arrived meanwhile; what others say is passed on as it is."""
-        arrived = self._arrived.get(publisher)
+        arrived = tuple(event_id for event_id in self.routes[publisher].events if event_id in self._seen)
         if member.address != self.host.address or not arrived:
             return member
-        since_s = self.host.now() - self.parameters.route_wait_s
-        return Member(
-            member.address, member.version, member.entries, tuple(id for id, at_s in arrived.items() if at_s >= since_s)
-        )
+        return Member(member.address, member.version, member.entries, arrived)
 
     def _retry(self, publisher: int, route: Route) -> None:
         unconfirmed = list(route.sent.values())
@@ -304,13 +303,6 @@ class Mesh:
     def see_sending(self, data: Data) -> bool:
         """Remembers a sending of an event; true if it is new."""
         return self._sendings.add(data.event.id << SENDING_BITS | data.sending)
-
-    def arrive(self, data: Data) -> None:
-        """A new event is here: the next table to its publisher says so."""
-        arrived = self._arrived.setdefault(data.publisher, {})
-        arrived[data.event.id] = self.host.now()
-        if len(arrived) > ARRIVALS_MAX:
-            del arrived[next(iter(arrived))]
 
     def relay(self, data: Data, digest: Digest | None) -> None:
         """Passes an event on, if this node forwards for it."""
@@ -365,7 +357,6 @@ class Mesh:
             if route.heard_s + timeout_s <= now_s and publisher not in self.downstream:
                 del self.routes[publisher]
                 self._roles.pop(publisher, None)
-                self._arrived.pop(publisher, None)
         if self.routes:
             self._sweep_later()
 

@@ -38,6 +38,7 @@ class JoinRequest(Message, frozen=True, tag=16):
     hops: Hops  # frames in a row that brought it to whoever hears this one
     questions: tuple[Digest, ...]  # of the events to come
     channels: tuple[tuple[int, tuple[tuple[Address, int], ...]], ...]  # channel, its members, the version of each
+    events: tuple[int, ...] = ()  # ids of events that members known before should have got: who has not, say so
     motion: Motion | None = None  # of whoever sends this frame
     lifetime_s: Lifetime = None  # of the route so far
 
@@ -48,7 +49,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     address: Address
     version: int  # of its summary
     entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
-    arrived: tuple[int, ...] = ()  # ids of the publisher's last events, as far as they are here
+    arrived: tuple[int, ...] = ()  # those of the events that the request named that are here
 
     @property
     def size_bytes(self) -> int:

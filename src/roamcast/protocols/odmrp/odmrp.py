@@ -207,7 +207,6 @@ class Odmrp(Protocol, UnicastOwner):
         self.mesh.relay(data, digest)
         if not self.mesh.see(data.event.id):
             return  # it was here before, in another sending
-        self.mesh.arrive(data)
         if self.is_broker and not self._serve(data.event, digest, data.hops):
             self._count_waste(data, digest)
 

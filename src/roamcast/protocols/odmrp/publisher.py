@@ -42,6 +42,7 @@ SEND: Final = "publisher.send"  # key 0; the first waiting events have waited lo
 REFRESH: Final = "publisher.refresh"  # key 0; ask again what is still in use
 
 QUESTIONS_PER_REQUEST: Final = 4  # so that a request fits a frame
+EVENTS_PER_REQUEST: Final = 4  # for the same reason
 LISTED_MAX: Final = 80  # members, for the same reason; all others stay on channel 0
 SEQUENCES_PER_S: Final = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
 SENDINGS_MAX: Final = 16  # of one event
@@ -179,12 +180,13 @@ class Publisher:
             for channel, members in self.channels.items()
         )
         motion = own_motion(self.host) if self.parameters.mobility_prediction else None
+        events = tuple(each.event.id for each in self._waiting if each.sendings)[-EVENTS_PER_REQUEST:]
         questions = list(self._to_ask)
         self._to_ask.clear()
         for start in range(0, len(questions), QUESTIONS_PER_REQUEST):
             part = tuple(questions[start : start + QUESTIONS_PER_REQUEST])
             self._sequence += 1
-            self.host.broadcast(JoinRequest(self.host.address, self._sequence, 1, part, channels, motion))
+            self.host.broadcast(JoinRequest(self.host.address, self._sequence, 1, part, channels, events, motion))
         for digest in questions:
             self._questions[digest].asked_s = now_s
         self._shortest_lifetime_s = None
