@@ -157,7 +157,7 @@ class ClientManager:
         row = self.table.get(source)
         if row is not None and row.epoch <= message.epoch:
             self.drop(source)
-            self._producers.drop_producer(source, is_final=message.is_final)
+            self._producers.drop_producer(source)
             if message.is_final:
                 self._deregister(row)
 

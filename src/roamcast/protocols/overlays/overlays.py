@@ -38,6 +38,8 @@ Where this differs from the paper, and why:
   producer's home announces itself to all brokers and is told (`sources`).
 - Producers relocate with less: a producer has no modulator, keeps what is not settled, and brings it to its new home.
 - A cold start converges in seconds (`brokers`); afterwards changes travel one link per update period, as in the paper.
+- What brokers tell each other about events (`messages.Relayed`) travels along the overlay as events do, because the
+  routes of its links are in use: over AODV, straight ways would have to be searched for, again and again.
 - Where the overlay knows no path, brokers reach each other straight through the unicast service.
 """
 

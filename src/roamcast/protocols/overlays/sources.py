@@ -70,7 +70,7 @@ class SourceManager:
         brokers: BrokerManager,
         parameters: OverlaysParameters,
     ) -> None:
-        self.logs: dict[int, ProducerLog] = {}  # by publisher, of those whose home this is
+        self.logs: dict[int, ProducerLog] = {}  # by publisher, of those whose home this is, or was while events last
         self.subscribers: dict[int, Subscriber] = {}  # by client
         self._host = host
         self._concentrator = concentrator
@@ -107,33 +107,32 @@ class SourceManager:
         theirs too. So its events are held for as long as the store holds anything: whoever finds a home by then gets
         them.
         """
-        if publisher not in self.logs:
-            if held_s is None:
-                held_s = self._parameters.store_lifetime_s
-            self.logs[publisher] = ProducerLog(publisher, self._host.now() + held_s)
-        elif publisher in self._hosted and self._hosted[publisher] == advertised:
+        if publisher not in self._hosted:
+            held_until_s = self._host.now() + (self._parameters.store_lifetime_s if held_s is None else held_s)
+            log = self.logs.setdefault(publisher, ProducerLog(publisher, held_until_s))
+            log.held_until_s = max(log.held_until_s, held_until_s)
+        elif self._hosted[publisher] == advertised:
             return
         self._hosted[publisher] = advertised
         self._host.cancel_timer((IDLE, 0))
         if not self._is_source or self._offer() != self._offered:
             self._announce(active=True)
 
-    def drop_producer(self, publisher: int, is_final: bool = False) -> None:
-        """The client has another home and will bring there what is not settled; or it is gone for good, and what it
-        left here stays until that is settled."""
+    def drop_producer(self, publisher: int) -> None:
+        """The client has another home, or none. It will bring there what is not settled, if it lives to do so; what it
+        left here stays until that is settled, and consumers get it from whichever is first."""
         if publisher not in self._hosted:
             return
         del self._hosted[publisher]
-        if not is_final:
-            del self.logs[publisher]
         if not self._hosted:
             self._host.set_timer(IDLE_S, (IDLE, 0))
 
     def held_s(self, publisher: int) -> float:
         """For how long the producer's events must still be held; as long as possible if another broker is its home,
         since that one may be gone."""
-        log = self.logs.get(publisher)
-        return self._parameters.store_lifetime_s if log is None else max(0.0, log.held_until_s - self._host.now())
+        if publisher not in self._hosted:
+            return self._parameters.store_lifetime_s
+        return max(0.0, self.logs[publisher].held_until_s - self._host.now())
 
     def consumers_of(self, publisher: int) -> tuple[Registration, ...]:
         """Who wants what a producer publishes, for its next home: some of them may have no home at the moment."""
@@ -246,9 +245,9 @@ class SourceManager:
     # -- Events ------------------------------------------------------------------------------------------------------
 
     def _on_publish(self, source: int, message: Publish, hops: int) -> None:
-        log = self.logs.get(source)
-        if log is None or message.event.publisher != source:
+        if source not in self._hosted or message.event.publisher != source:
             return
+        log = self.logs[source]
         log.intake.offer(message.event, message.previous, hops, message.is_old)
         while (arrival := log.intake.take()) is not None:
             self._store(log, Entry(arrival.event, arrival.hops, self._host.now()), arrival.is_old)
@@ -316,8 +315,8 @@ class SourceManager:
 
     def _acknowledge(self, _: int) -> None:
         for publisher in self._acknowledgements:
-            log = self.logs.get(publisher)
-            if log is not None:
+            if publisher in self._hosted:
+                log = self.logs[publisher]
                 received = log.intake.taken.get(publisher, 0)
                 self._concentrator.send(publisher, PublishAck(received, log.released))
         self._acknowledgements.clear()
@@ -344,6 +343,9 @@ class SourceManager:
                     self._send(log, entry, list(entry.unreceived))
         self._forget_silent(now_s)
         self._release()
+        for publisher in [publisher for publisher, log in self.logs.items() if not log.entries]:
+            if publisher not in self._hosted:
+                del self.logs[publisher]
         if any(log.entries for log in self.logs.values()):
             self._tick_later()
 
