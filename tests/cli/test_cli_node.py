@@ -249,7 +249,7 @@ def test_a_schema_that_is_none_is_refused_in_one_line(tmp_path: Path, content: b
     answer = CliRunner().invoke(app, arguments)
     refusal = str(answer.exception)
     assert isinstance(answer.exception, ConfigurationError)
-    assert refusal.startswith(f"schema {str(path)!r}: ")
+    assert refusal.startswith(f"--schema {str(path)!r}: ")
     assert reason in refusal
     assert "\n" not in refusal
 

@@ -27,7 +27,8 @@ import typer
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
-from roamcast.interests.content import register_file
+from roamcast.interests.content import register
+from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import Endpoint, parse_endpoint
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
@@ -80,10 +81,27 @@ def node(
     if schemas and language != "content":
         raise ConfigurationError(f"--schema: only for --language content, not for {language!r}")
     for path in schemas or []:
-        register_file(path)
+        _register_schema(path)
     wanted = [parse_interest(language, text) for text in subscribe or []]
     offered = [parse_interest(language, text) for text in advertise or []]
     asyncio.run(_Application(chosen, _Printer(as_json)).run(wanted, offered, duration_s))
+
+
+def _register_schema(path: Path) -> None:
+    """Adds the event types of a schema in a file, whatever is behind its name."""
+    if not path.is_file():  # a pipe or a device could keep us reading for ever
+        raise ConfigurationError(f"--schema {str(path)!r}: is not a file")
+    try:
+        with path.open("rb") as file:
+            content = file.read(4 * SCHEMA_CHARACTERS_MAX + 1)
+        register(content.decode("utf-8-sig"))
+    except OSError as error:
+        raise ConfigurationError(f"--schema {str(path)!r}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"--schema {str(path)!r}: is not text in UTF-8") from None
+    except ConfigurationError as error:
+        reason = " ".join(str(error).removeprefix("schema: ").split())
+        raise ConfigurationError(f"--schema {str(path)!r}: {reason}") from None
 
 
 def _listen(text: str | None, group: Endpoint | None) -> Endpoint:

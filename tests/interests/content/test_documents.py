@@ -204,10 +204,13 @@ UNFOLDING = schema(  # 40 to the power of 6 elements, without a single value
     ],
 )
 def test_schemas_outside_the_subset_are_refused(text: str, reason: str) -> None:
-    began = process_time()
-    with pytest.raises(ConfigurationError, match="schema: ") as refusal:
-        load_schema(text)
-    assert process_time() - began < 0.1
+    took_s = []
+    for _ in range(3):  # a collection of garbage may fall into one
+        began = process_time()
+        with pytest.raises(ConfigurationError, match="schema: ") as refusal:
+            load_schema(text)
+        took_s.append(process_time() - began)
+    assert min(took_s) < 0.1
     assert len(str(refusal.value)) < 400
     assert reason in str(refusal.value)
 

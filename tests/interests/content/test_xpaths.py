@@ -236,10 +236,13 @@ def hostile() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("expression", "reason"), list(hostile()))
 def test_refuses_with_a_reason(expression: str, reason: str) -> None:
-    began = process_time()
-    with pytest.raises(ConfigurationError, match="interest: ") as refusal:
-        XPaths.parse(expression)
-    assert process_time() - began < 0.1
+    took_s = []
+    for _ in range(3):  # a collection of garbage may fall into one
+        began = process_time()
+        with pytest.raises(ConfigurationError, match="interest: ") as refusal:
+            XPaths.parse(expression)
+        took_s.append(process_time() - began)
+    assert min(took_s) < 0.1
     assert reason in str(refusal.value)
     assert len(str(refusal.value)) < 400
 

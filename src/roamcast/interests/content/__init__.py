@@ -6,15 +6,7 @@ written), `values.py` and `terms.py` (what it means, simplified), `writing.py` (
 """
 
 from roamcast.interests.content.documents import Record, read, record_of, write
-from roamcast.interests.content.schema import (
-    EventType,
-    Leaf,
-    event_type,
-    event_types,
-    load_schema,
-    register,
-    register_file,
-)
+from roamcast.interests.content.schema import EventType, Leaf, event_type, event_types, load_schema, register
 from roamcast.interests.content.terms import Constraint, Term
 from roamcast.interests.content.xpaths import XPaths
 
@@ -31,6 +23,5 @@ __all__ = [
     "read",
     "record_of",
     "register",
-    "register_file",
     "write",
 ]

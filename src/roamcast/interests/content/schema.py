@@ -13,7 +13,7 @@ and summarised exactly. The part of XML Schema that describes such records:
 Everything else is refused when the schema is loaded, with the construct's name.
 
 All nodes of a network must know the same event types: a subscription cannot be understood without the types of what it
-names. The golf forum's are always there; `register` and `register_file` add others.
+names. The golf forum's are always there; `register` adds others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]  # it ships no types
@@ -118,23 +117,6 @@ def register(schema: str) -> list[EventType]:
     for kind in added:
         event_types()[kind.name] = kind
     return added
-
-
-def register_file(path: Path) -> list[EventType]:
-    """Adds the event types of a schema in a file, whatever is behind its name."""
-    if not path.is_file():  # a pipe or a device could keep us reading for ever
-        raise ConfigurationError(f"schema {str(path)!r}: is not a file")
-    try:
-        with path.open("rb") as file:
-            content = file.read(4 * SCHEMA_CHARACTERS_MAX + 1)
-        return register(content.decode("utf-8-sig"))
-    except OSError as error:
-        raise ConfigurationError(f"schema {str(path)!r}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"schema {str(path)!r}: is not text in UTF-8") from None
-    except ConfigurationError as error:
-        reason = " ".join(str(error).removeprefix("schema: ").split())
-        raise ConfigurationError(f"schema {str(path)!r}: {reason}") from None
 
 
 def load_schema(text: str) -> list[EventType]:
