@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "roamcast"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
+    ("form",),
     ("errors", "events", "seeds"),
     ("interests",),
     ("causal",),
@@ -88,7 +89,7 @@ def upward(own: str, tree: ast.AST) -> list[str]:
         f"line {each.line}: {name}"
         for each in imports(tree)
         for name in each.names
-        if (other := package(name)) not in (None, own, "__version__") and layer(str(other)) >= layer(own)
+        if (other := package(name)) not in (None, own, "FORM", "__version__") and layer(str(other)) >= layer(own)
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roamcast import __version__, cli
+from roamcast import FORM, __version__, cli
 from roamcast.protocols.catalogue import PROTOCOLS
 
 NODE = ["node", "--address", "1", "--peer", "127.0.0.1:9"]
@@ -25,7 +25,7 @@ def roamcast(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 def test_the_module_runs_as_a_program() -> None:
     command = [sys.executable, "-m", "roamcast", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(SOURCE)}, check=True)
-    assert done.stdout == f"roamcast {__version__}\n"
+    assert done.stdout == f"roamcast {__version__}, {FORM}\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"]])

@@ -26,7 +26,7 @@ from roamcast.campaign.plan import Point, plan_table, points, replicates
 from roamcast.campaign.session import LOCAL
 from roamcast.campaign.store import Manifest, Outcome, Store
 from roamcast.campaign.worker import Worker, simulate_runs
-from roamcast.world.scenario import TRACE_VERSION
+from roamcast.form import source_digest
 
 Precise = Callable[[Stop, list[str]], set[int]]
 """Given a rule and the runs that count so far, the points whose mean is known precisely enough."""
@@ -135,7 +135,8 @@ def _rows_of(plan: pa.Table, names: list[str]) -> pa.Table:
 def _environment(master: str) -> dict[str, str]:
     return {
         "roamcast": roamcast.__version__,
-        "trace version": str(TRACE_VERSION),
+        "form": roamcast.FORM,
+        "sources": source_digest(),
         "python": platform.python_version(),
         "pyspark": pyspark.__version__,
         "pyarrow": pa.__version__,

@@ -4,8 +4,9 @@
 some ten million rows on one machine: few shuffle partitions that adaptive execution merges further, Arrow between the
 JVM and Python, and no web server.
 
-On a cluster the executors may lack Roamcast: its sources travel as one archive (their Python must bring `msgspec`,
-`numpy` and `pyarrow`). An embedded session needs no archive, since its workers inherit the driver's import path.
+On a cluster the executors may lack Roamcast: its sources travel as one archive (their Python must bring `lxml`,
+`msgspec`, `mypy-extensions`, `numpy` and `pyarrow`) and run interpreted. An embedded session needs no archive, since
+its workers inherit the driver's import path.
 """
 
 import logging

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from roamcast.campaign.plan import decode_run
 from roamcast.trace.schema import SCHEMA
+from roamcast.world.scenario import run_id
 from roamcast.world.simulator import simulate
 
 DONE, FAILED = "done", "failed"
@@ -30,7 +31,10 @@ def simulate_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
     began = perf_counter()
     try:
-        result = simulate(decode_run(text))
+        run = decode_run(text)
+        if run_id(run) != name:
+            raise RuntimeError("this executor has other sources of Roamcast than the driver")
+        result = simulate(run)
         batches = list(result.recorder.batches())
         rows = sum(batch.num_rows for batch in batches)
         outcome = outcome_row(name, DONE, result.recorder.trace_hash(), result.wall_s, rows)

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import Abort, TyperException
 
-from roamcast import __version__
+from roamcast import FORM, __version__
 from roamcast.errors import ConfigurationError
 
 USER_MISTAKE = 2
@@ -61,7 +61,7 @@ app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=
 
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
-        typer.echo(f"roamcast {__version__}")
+        typer.echo(f"roamcast {__version__}, {FORM}")
         raise typer.Exit
 
 

@@ -6,11 +6,12 @@ movements, contacts) are read when the scenario is loaded and travel inside it, 
 
 from hashlib import blake2b
 from math import inf
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from roamcast.causal import parse_specification
+from roamcast.form import source_digest
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
 
@@ -210,10 +211,6 @@ class Run(Settings, frozen=True):
     seed: int = 1
 
 
-TRACE_VERSION: Final = 2
-"""Raised whenever the same run would leave another trace than before."""
-
-
 def run_id(run: Run) -> str:
-    """A name that belongs to everything that decides the run's trace, and to nothing else."""
-    return blake2b(msgspec.json.encode((TRACE_VERSION, run), order="deterministic"), digest_size=8).hexdigest()
+    """A name that belongs to everything that can decide the run's trace: the run, and the sources that simulate it."""
+    return blake2b(msgspec.json.encode((source_digest(), run), order="deterministic"), digest_size=8).hexdigest()

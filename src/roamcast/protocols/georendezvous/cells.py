@@ -123,7 +123,8 @@ class Graph(ABC):
 
 class CellGraph(Graph):
     def vertex(self, point: Point) -> Vertex:
-        return self.grid.cell(point)
+        column, row = self.grid.cell(point)
+        return float(column), float(row)
 
     def adjacent(self, here: Vertex, there: Vertex) -> bool:
         return -1 <= here[0] - there[0] <= 1 and -1 <= here[1] - there[1] <= 1

@@ -1,0 +1,78 @@
+"""Compiles the hot modules with mypyc, from the sources that also run interpreted; the rest is in pyproject.toml.
+
+Compiled are the modules of the core but two kinds: packages' `__init__`, and modules that define a class with keywords,
+because mypyc drops them without a word (a frozen message would become mutable and another one on the wire).
+
+Without mypyc or a C compiler, or with `ROAMCAST_PURE=1`, nothing is compiled and everything works interpreted.
+"""
+
+import ast
+import os
+import runpy
+import shutil
+import sysconfig
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+PACKAGE = Path("src", "roamcast")
+FORM = runpy.run_path(str(PACKAGE / "form.py"))
+NOT_HOT = {"trace/files.py", "trace/schema.py", "world/files.py", "world/scenario_file.py"}  # reading and writing files
+
+
+def compiles(path: Path) -> bool:
+    if path.name == "__init__.py" or path.relative_to(PACKAGE).as_posix() in NOT_HOT:
+        return False
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return not any(isinstance(node, ast.ClassDef) and node.keywords for node in ast.walk(tree))
+
+
+def extensions() -> list[Extension]:
+    if os.environ.get("ROAMCAST_PURE", "0") not in ("", "0"):
+        return []
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    if shutil.which(compiler.split()[0]) is None:
+        print(f"roamcast: no C compiler ({compiler}): it will run interpreted")
+        return []
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        print("roamcast: mypyc is not installed: it will run interpreted")
+        return []
+    rooms = [PACKAGE / room for room in FORM["CORE"]]
+    files = [file for room in rooms for file in ([room] if room.is_file() else sorted(room.rglob("*.py")))]
+    made: list[Extension] = mypycify(
+        ["--config-file=", "--ignore-missing-imports", *(str(file) for file in files if compiles(file))],
+        group_name="roamcast",
+        multi_file=True,
+        opt_level="2",
+    )
+    for extension in made:
+        extension.extra_compile_args.append("-ffp-contract=off")  # floats as Python computes them, on every machine
+    return made
+
+
+class Build(build_ext):
+    """All cores compile, and the binaries know what they were made from."""
+
+    def build_extensions(self) -> None:
+        compile_some = self.compiler.compile
+
+        def compile_all(sources: list[str], **options: object) -> list[str]:
+            with ThreadPool(os.cpu_count() or 1) as pool:
+                parts = pool.map(lambda source: compile_some([source], **options), sources, chunksize=1)
+            return [made for part in parts for made in part]
+
+        self.compiler.compile = compile_all
+        super().build_extensions()
+
+    def run(self) -> None:
+        super().run()
+        if self.extensions:
+            place = PACKAGE if self.inplace else Path(self.build_lib, PACKAGE.name)
+            (place / FORM["NOTE"]).write_text(FORM["digest_of"](PACKAGE), encoding="utf-8")
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": Build})

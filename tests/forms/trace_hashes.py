@@ -1,0 +1,61 @@
+"""Prints, as JSON, the form that runs and the trace hash of runs of every protocol; `test_forms.py` compares forms."""
+
+import json
+
+from roamcast import FORM
+from roamcast.protocols.catalogue import PROTOCOLS
+from roamcast.world.scenario import Causal, Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.simulator import simulate
+
+SCENARIOS = {
+    "moving, DCF as in ns-2, faults": Scenario(
+        nodes=30,
+        area_m=(600.0, 600.0),
+        duration_s=20.0,
+        mobility=Mobility(model="waypoint", speed_min_mps=5.0, speed_max_mps=20.0),
+        radio=Radio(model="dcf", preset="ns2", loss=0.02),
+        workload=Workload(rate_per_s=0.5),
+        faults=Faults(crash_share=0.1, return_share=0.1, return_after_s=5.0, leave_share=0.1, join_share=0.1),
+    ),
+    "static, DCF as in ns-3, topics": Scenario(
+        nodes=40,
+        area_m=(800.0, 800.0),
+        duration_s=15.0,
+        mobility=Mobility(model="static"),
+        workload=Workload(language="topics", rate_per_s=0.5),
+    ),
+    "groups, ideal radio, content": Scenario(
+        nodes=25,
+        area_m=(500.0, 500.0),
+        duration_s=15.0,
+        mobility=Mobility(model="group"),
+        radio=Radio(model="ideal", loss=0.05),
+        workload=Workload(language="content", rate_per_s=0.2),
+    ),
+    "causal": Scenario(
+        nodes=30,
+        area_m=(600.0, 600.0),
+        duration_s=20.0,
+        mobility=Mobility(model="grid"),
+        workload=Workload(causal=Causal(dependencies="a => b; a => c; b => e", node_share=0.4, rate_per_s=0.5)),
+    ),
+}
+VARIANTS: dict[str, list[dict[str, str | int | float | bool]]] = {
+    "georendezvous": [{}, {"graph": "cells"}],
+    "overlays": [{}, {"unicast": "aodv"}],
+}
+
+
+def main() -> None:
+    hashes = {}
+    for protocol in PROTOCOLS:
+        for parameters in VARIANTS.get(protocol, [{}]):
+            for name, scenario in SCENARIOS.items():
+                for seed in (1, 2):
+                    run = Run(scenario=scenario, protocol=protocol, parameters=parameters, seed=seed)
+                    hashes[f"{protocol} {parameters}: {name}, seed {seed}"] = simulate(run).recorder.trace_hash()
+    print(json.dumps({"form": FORM, "hashes": hashes}))
+
+
+if __name__ == "__main__":
+    main()
