@@ -16,7 +16,8 @@ What a consumer is owed
     - the stores hold it: it is among the producer's latest `store_events`, and the history becomes whole again early
       enough within `store_lifetime_s` for everybody to find a home and deliver.
 
-    How many brokers crash, how often, and how many at once, does not matter. Order and uniqueness are owed always.
+    How many brokers crash, how often, and how many at once, does not matter. Order and uniqueness are owed always, in
+    each life of a consumer: one that crashed has forgotten what it got.
 
 A failure prints the shortest history that fails and the command that replays it. `ROAMCAST_HISTORIES=5000-9999` runs
 the histories of other seeds.
@@ -24,7 +25,7 @@ the histories of other seeds.
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -124,12 +125,7 @@ class History(NamedTuple):
 def draw_steps(random: Random, kind: Kind) -> list[Step]:
     waits_s = (0.0, 0.003, 0.05, 0.1, 0.2, 0.5, 2.0, 5.0)
     return [
-        Step(
-            waits_s[int(8 * random.random() ** 1.5)],
-            random.choice(kind.steps),
-            random.randrange(10_000),
-            random.randrange(10_000),
-        )
+        Step(waits_s[int(8 * random.random() ** 1.5)], random.choice(kind.steps), *random.sample(range(10_000), 2))
         for _ in range(random.randrange(6, 30))
     ]
 
@@ -202,11 +198,14 @@ def _move(path: list[tuple[float, float, float]], t_s: float, place_m: tuple[flo
 # -- Living through them -----------------------------------------------------------------------------------------------
 
 
+Acknowledged = dict[tuple[int, float], tuple[int, int]]  # producer, when it vanished -> up to which number, by whom
+
+
 class Life(NamedTuple):
     """What is known after a history: the trace's rows, and what producers had been told when they vanished."""
 
     rows: list[dict[str, Any]]
-    acknowledged: dict[tuple[int, float], tuple[int, int]]  # producer, when it vanished -> up to which number, by whom
+    acknowledged: Acknowledged
 
 
 class Witness:
@@ -214,7 +213,7 @@ class Witness:
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
-        self.acknowledged: dict[tuple[int, float], tuple[int, int]] = {}
+        self.acknowledged: Acknowledged = {}
 
     def overlays(self, node: int) -> Overlays | None:
         protocol = self.simulation.protocols[node]
@@ -243,15 +242,12 @@ def live_through(history: History) -> Life:
     for fault in history.faults:
         simulation.scheduler.at(fault.t_s - 1e-6, witness.note, fault)
     t_s = history.healed_s + SETTLED_S + 3.0
-    life = Life([], {})
-    while t_s <= history.run.scenario.duration_s:
-        simulation.run_until(t_s)
-        life = Life(_rows(simulation), witness.acknowledged)
-        if not any(judge(history, life)):
-            simulation.run_until(t_s + 3.0)
-            return Life(_rows(simulation), witness.acknowledged)
+    simulation.run_until(t_s)
+    while any(judge(history, Life(_rows(simulation), witness.acknowledged))) and t_s < history.run.scenario.duration_s:
         t_s += 10.0
-    return life
+        simulation.run_until(t_s)
+    simulation.run_until(t_s + 3.0)
+    return Life(_rows(simulation), witness.acknowledged)
 
 
 def _rows(simulation: Simulation) -> list[dict[str, Any]]:
@@ -291,18 +287,19 @@ def judge(history: History, life: Life) -> Wrongs:
         node: Fate([row for row in life.rows if row["kind"] == "fault" and row["node"] == node])
         for node in range(NODES)
     }
-    got: dict[int, list[int]] = defaultdict(list)
+    got: dict[tuple[int, int], list[int]] = defaultdict(list)  # by consumer and how often it had returned
     for row in life.rows:
         if row["kind"] == "delivered":
-            got[row["node"]].append(row["event_id"])
+            lives = sum(returned_s <= row["t"] for returned_s in fates[row["node"]].returned_s)
+            got[row["node"], lives].append(row["event_id"])
     wrongs = Wrongs([], [], [], [])
-    for consumer in range(NODES):
+    for (consumer, _), events in got.items():
         newest: dict[int, int] = {}
-        for at, event in enumerate(got[consumer]):
+        for at, event in enumerate(events):
             publisher = event >> NUMBER_BITS
             if consumer not in CONSUMERS or event not in published or not _is_wanted(published[event]):
                 wrongs.unexpected.append((consumer, event))
-            elif event in got[consumer][:at]:
+            elif event in events[:at]:
                 wrongs.duplicated.append((consumer, event))
             elif event < newest.get(publisher, 0):
                 wrongs.reordered.append((consumer, event))
@@ -313,7 +310,7 @@ def judge(history: History, life: Life) -> Wrongs:
             known_s = START_S if not fates[consumer].vanished_s else history.healed_s + SETTLED_S
             is_awake = row["t"] >= known_s and fates[consumer].is_up_from(row["t"])
             is_owed = is_awake and _is_wanted(row) and _is_kept(history, life, row, fates)
-            if is_owed and event not in got[consumer]:
+            if is_owed and event not in got[consumer, len(fates[consumer].returned_s)]:
                 wrongs.lost.append((consumer, event))
     return wrongs
 
@@ -346,11 +343,12 @@ def test_the_judge_sees_every_kind_of_wrong() -> None:
         for number, value in ((1, 7.0), (2, 8.0), (3, 57.0))
     )
 
-    def verdict(*delivered: dict[str, Any], acknowledged: int = 0, fault: dict[str, Any] | None = None) -> Wrongs:
+    def verdict(*delivered: dict[str, Any], acknowledged: int = 0, faults: Sequence[dict[str, Any]] = ()) -> Wrongs:
         got = [
-            {"kind": "delivered", "node": node, "event_id": row["event_id"]} for node in CONSUMERS for row in delivered
+            {"kind": "delivered", "t": 30.0, "node": node, "event_id": row["event_id"]}
+            for node in CONSUMERS
+            for row in delivered
         ]
-        faults = [] if fault is None else [fault]
         return judge(history, Life([first, second, unwanted, *got, *faults], {(3, 20.0): (acknowledged, 0)}))
 
     one, two, three = event_id(3, 1), event_id(3, 2), event_id(3, 3)
@@ -360,9 +358,9 @@ def test_the_judge_sees_every_kind_of_wrong() -> None:
     assert verdict(second, first).reordered == [(5, one), (6, one)]
     assert verdict(first, second, unwanted).unexpected == [(5, three), (6, three)]
     crash = {"kind": "fault", "t": 20.0, "node": 3, "detail": "crash"}
-    assert verdict(fault=crash, acknowledged=1).lost == [(5, one), (6, one)]
-    assert verdict(fault=crash, acknowledged=0) == NONE
-    assert verdict(fault=crash | {"node": 5}).lost == [(6, one), (6, two)]
+    assert verdict(faults=[crash], acknowledged=1).lost == [(5, one), (6, one)]
+    assert verdict(faults=[crash], acknowledged=0) == NONE
+    assert verdict(faults=[crash | {"node": 5}]).lost == [(6, one), (6, two)]
 
 
 # -- Tests -------------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Services:
 
     def producers_of(self, row: ClientRow) -> list[int]:
         """The home brokers of the producers that may have something for a client."""
-        return [broker for broker, offer in self.clients.sources.items() if row.wants.may_match(offer)]
+        return [broker for broker, offer in self.clients.registry.sources.items() if row.wants.may_match(offer)]
 
     def mean_path_hops(self, producers: Iterable[int], broker: int) -> float:
         """The mean length of the overlay paths from these brokers; those without a path are left out."""

@@ -7,18 +7,18 @@ from roamcast.interests import Interest
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.messages import Cursor, Delivery
 from roamcast.protocols.overlays.modulators import Modulator, compile_modulator
+from roamcast.protocols.overlays.repeats import Attempt
 from roamcast.protocols.overlays.wants import Wants
 
 
-class Sent:
+class Sent(Attempt):
     """A delivery that waits for its acknowledgement."""
 
-    __slots__ = ("delivery", "due_s", "tries")
+    __slots__ = ("delivery",)
 
-    def __init__(self, delivery: Delivery, due_s: float) -> None:
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__()
         self.delivery = delivery
-        self.due_s = due_s
-        self.tries = 1
 
 
 class Unsettled:

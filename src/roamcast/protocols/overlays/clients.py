@@ -12,19 +12,15 @@ it has got, and every home broker starts over from there; so what was acknowledg
 
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from roamcast.errors import PeerError
 from roamcast.events import Event
-from roamcast.interests import Interest
 from roamcast.protocols.api import Host
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import BrokerDiscovery, ModulatorMeasured, SystemChannel
 from roamcast.protocols.overlays.client_row import ClientRow, Sent, Unsettled
-from roamcast.protocols.overlays.concentrator import Concentrator, backoff_s
+from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.intake import Arrival
 from roamcast.protocols.overlays.messages import (
-    Announce,
     Attach,
     Attached,
     Delivery,
@@ -32,10 +28,6 @@ from roamcast.protocols.overlays.messages import (
     Detach,
     Forward,
     Receipt,
-    Register,
-    RegisterAck,
-    Registration,
-    Registrations,
     Report,
     ReportAck,
     Served,
@@ -43,6 +35,8 @@ from roamcast.protocols.overlays.messages import (
 )
 from roamcast.protocols.overlays.modulators import Modulator, Outcome
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.registry import Registry
+from roamcast.protocols.overlays.repeats import Patience, Ticker
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.sources import SourceManager
 from roamcast.protocols.overlays.wants import Wants
@@ -67,10 +61,9 @@ class ClientManager:
         parameters: OverlaysParameters,
     ) -> None:
         self.table: dict[int, ClientRow] = {}  # CIT
-        self.sources: dict[int, Interest | None] = {}  # producers' home brokers -> what they offer
+        self.registry = Registry(host, concentrator, brokers, self.table)
         self.moved: dict[int, tuple[int, int, int]] = {}  # client -> epoch and generation of its new site, the site
         self.served: dict[int, tuple[int, int, int]] = {}  # client of this home -> the same, of a site elsewhere
-        self.leaving: dict[int, tuple[Registration, float]] = {}  # handed over and not yet confirmed; since when, s
         self.on_progress: list[Any] = []  # called with a row after each event that it processed
         self._host = host
         self._concentrator = concentrator
@@ -80,20 +73,20 @@ class ClientManager:
         self._resources = resources
         self._parameters = parameters
         self._receipts: dict[int, dict[tuple[int, int], None]] = {}  # source -> (client, publisher)
-        self._ticking = False
-        for kind, handler in (
-            (Attach, self._on_attach),
-            (Report, self._on_report),
-            (Announce, self._on_announce),
-            (RegisterAck, self._on_register_ack),
-            (Forward, self._on_forward),
-            (DeliveryAck, self._on_delivery_ack),
-            (Detach, self._on_detach),
-            (Served, self._on_served),
-        ):
-            concentrator.on(kind, handler)
+        self._patience = Patience(parameters.retry_s)
+        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._repeat)
+        concentrator.on_all(
+            {
+                Attach: self._on_attach,
+                Report: self._on_report,
+                Forward: self._on_forward,
+                DeliveryAck: self._on_delivery_ack,
+                Detach: self._on_detach,
+                Served: self._on_served,
+            }
+        )
         concentrator.on_tick(RECEIPTS, self._send_receipts)
-        concentrator.on_tick(RETRY, self._repeat)
+        concentrator.on_tick(RETRY, self._ticker.tick)
         concentrator.on_tick(SWEEP, self._sweep)
 
     def start(self) -> None:
@@ -125,7 +118,7 @@ class ClientManager:
         self.drop(message.client)
         self.moved.pop(message.client, None)
         self.served.pop(message.client, None)
-        self.leaving.pop(message.client, None)
+        self.registry.note_left(message.client)
         row = ClientRow(message.client, message.epoch, 0, self._host.now())
         row.home = self._host.address
         row.start_from(message.cursors)
@@ -142,15 +135,14 @@ class ClientManager:
         if row.produces:
             self._producers.host_producer(row.client, message.advertised)
         if not row.is_passive:
-            self.register(row)
+            self.registry.register(row)
 
     def drop(self, client: int) -> ClientRow | None:
         """Takes a client out of the table."""
         row = self.table.pop(client, None)
         if row is not None:
             row.is_current = False
-            for source in self.sources:
-                self._concentrator.answered(("register", client, source))
+            self.registry.withdraw(client)
         return row
 
     def _on_detach(self, source: int, message: Detach, hops: int) -> None:
@@ -159,7 +151,7 @@ class ClientManager:
             self.drop(source)
             self._producers.drop_producer(source)
             if message.is_final:
-                self._deregister(row)
+                self.registry.deregister(row)
 
     def _on_report(self, source: int, message: Report, hops: int) -> None:
         client = message.client
@@ -199,94 +191,23 @@ class ClientManager:
             while len(remembered) > MOVED_MAX:
                 del remembered[next(iter(remembered))]
         silent_s = self._host.now() - self._parameters.store_lifetime_s
-        for client in [client for client, (_, since_s) in self.leaving.items() if since_s < silent_s]:
-            del self.leaving[client]
+        self.registry.sweep(silent_s)
         for client, row in list(self.table.items()):
             if row.heard_s < silent_s:
                 self.drop(client)
                 self._producers.drop_producer(client)
                 if not row.is_passive:
-                    self._deregister(row)
+                    self.registry.deregister(row)
             elif row.bytes_in or row.cpu_s:
                 self._channel.post(ModulatorMeasured(client, row.bytes_in, row.bytes_out, row.cpu_s))
                 row.bytes_in = row.bytes_out = 0
                 row.cpu_s = 0.0
-        for row in self.table.values():  # requests that ended in vain, as across a partition
-            for source, offer in self.sources.items():
-                if source not in row.confirmed and source in self._brokers.topology.rows and row.wants.may_match(offer):
-                    self._register_at(row, source)
-
-    # -- Producers' home brokers -------------------------------------------------------------------------------------
-
-    def register(self, row: ClientRow, known_to: tuple[int, ...] = ()) -> None:
-        """Tells all producers' home brokers, except those that know, what the client wants and where it is."""
-        row.registered = row.version
-        row.confirmed = dict.fromkeys(known_to)
-        for source, offer in self.sources.items():
-            if source not in known_to and (not row.wants or row.wants.may_match(offer)):
-                message = Register(self._registration(row))
-                self._concentrator.ask(("register", row.client, source), source, message)
-
-    def note_leaving(self, row: ClientRow, generation: int, site: int) -> None:
-        """Until the destination confirms that it has the client, this broker answers for what it wants."""
-        if row.wants:
-            registration = self._registration(row)
-            self.leaving[row.client] = (replace(registration, generation=generation, site=site), self._host.now())
-
-    def _deregister(self, row: ClientRow) -> None:
-        """The client wants nothing any more, unless it has said otherwise elsewhere, in a later epoch."""
-        row.wants = Wants(())
-        row.generation += 1
-        self.register(row)
-
-    def _registration(self, row: ClientRow) -> Registration:
-        return Registration(
-            row.client,
-            row.epoch,
-            row.generation,
-            row.version,
-            self._host.address,
-            row.wants.rows,
-            tuple(row.processed.items()),
-        )
-
-    def _on_register_ack(self, source: int, message: RegisterAck, hops: int) -> None:
-        row = self.table.get(message.client)
-        if row is not None:
-            if (message.epoch, message.generation, message.version) != (row.epoch, row.generation, row.version):
-                return
-            row.confirmed[source] = None
-        self._concentrator.answered(("register", message.client, source))
-
-    def _learn_source(self, source: int) -> None:
-        self.sources[source] = None
-        for row in self.table.values():
-            self._register_at(row, source)
-
-    def _register_at(self, row: ClientRow, source: int) -> None:
-        key = ("register", row.client, source)
-        if row.wants and not row.is_passive and not self._concentrator.is_asking(key):
-            self._concentrator.ask(key, source, Register(self._registration(row)))
-
-    def _on_announce(self, source: int, message: Announce, hops: int) -> None:
-        rows: list[Registration] = []
-        if message.active:
-            self.sources[source] = message.advertised
-            for row in self.table.values():
-                if not row.is_passive and row.wants and row.wants.may_match(message.advertised):
-                    rows.append(self._registration(row))
-                    row.confirmed[source] = None  # the source asks until it has the answer
-            rows.extend(registration for registration, _ in self.leaving.values())
-        else:
-            self.sources.pop(source, None)
-        self._concentrator.send(source, Registrations(message.number, tuple(rows)))
 
     # -- Events ------------------------------------------------------------------------------------------------------
 
     def _on_forward(self, source: int, message: Forward, hops: int) -> None:
         event = message.event
-        if message.source not in self.sources:  # its announcement was made to a former life of this broker
-            self._learn_source(message.source)
+        self.registry.learn(message.source)
         for client, epoch, previous in message.targets:
             row = self.table.get(client)
             if row is None:
@@ -294,7 +215,7 @@ class ClientManager:
                 continue
             if row.epoch != epoch:
                 # What the source believes the client to have, it had in another epoch. It has to hear of this one.
-                self._register_at(row, message.source)
+                self.registry.register_at(row, message.source)
                 continue
             row.origins[event.publisher] = message.source
             if row.intake.is_new(event):
@@ -354,36 +275,27 @@ class ClientManager:
         cursors = tuple(row.unreported.items())
         row.unreported.clear()
         delivery = Delivery(row.epoch, row.sequence, self._host.address, min(255, hops), event, cursors)
-        self._send_delivery(row, delivery)
+        self.send_delivery(row, delivery)
 
-    def _send_delivery(self, row: ClientRow, delivery: Delivery) -> None:
-        row.deliveries[delivery.sequence] = Sent(delivery, self._host.now() + self._parameters.retry_s)
+    def send_delivery(self, row: ClientRow, delivery: Delivery) -> None:
+        """Sends a delivery until the client acknowledges it."""
+        sent = row.deliveries[delivery.sequence] = Sent(delivery)
+        self._patience.tried(sent, self._host.now())
         self._concentrator.carry(self._path_to(row), delivery)
-        if not self._ticking:
-            self._ticking = True
-            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
-
-    def resume_delivery(self, row: ClientRow, delivery: Delivery) -> None:
-        """A relocation brought a delivery that the client has not acknowledged yet."""
-        self._send_delivery(row, delivery)
+        self._ticker.start()
 
     def _path_to(self, row: ClientRow) -> tuple[int, ...]:
         if row.home == self._host.address:
             return (row.client,)
         return (*self._brokers.path(row.home), row.client)
 
-    def _repeat(self, _: int) -> None:
-        self._ticking = False
-        now_s = self._host.now()
+    def _repeat(self, now_s: float) -> bool:
         for row in self.table.values():
             for sent in row.deliveries.values():
                 if sent.due_s <= now_s:
-                    sent.tries += 1
-                    sent.due_s = now_s + backoff_s(self._parameters.retry_s, sent.tries)
+                    self._patience.tried(sent, now_s)
                     self._concentrator.carry(self._path_to(row), sent.delivery)
-        if any(row.deliveries for row in self.table.values()):
-            self._ticking = True
-            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
+        return any(row.deliveries for row in self.table.values())
 
     def _on_delivery_ack(self, source: int, message: DeliveryAck, hops: int) -> None:
         row = self.table.get(source)
@@ -392,6 +304,9 @@ class ClientManager:
         if message.sequence > row.sequence:
             raise PeerError(f"client {source} acknowledges delivery {message.sequence} of {row.sequence}")
         row.heard_s = self._host.now()
+        for sequence, sent in row.deliveries.items():
+            if sequence <= message.sequence:
+                self._patience.answered(sent, row.heard_s)
         for publisher in row.acknowledge(message.sequence):
             self._receipt_soon(row, publisher)
         self.drain(row)

@@ -12,7 +12,7 @@ other.
   sent `tries_max` times. What is lost is therefore repeated by whoever needs the answer, and by nobody else.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, get_args
 
 import msgspec
@@ -21,6 +21,7 @@ from roamcast.errors import PeerError
 from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
 from roamcast.protocols.routing import AodvParameters, Unicast, UnicastOwner, unicast
 
 Handler = Callable[[int, Any, int], None]  # source, message, hops
@@ -40,22 +41,16 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder[Message](Payload)
 
 
-def backoff_s(first_s: float, tries: int) -> float:
-    """How long to wait after the `tries`-th try."""
-    return first_s * (1 << min(max(tries - 1, 0), 3))
-
-
-class _Request:
-    __slots__ = ("destination", "due_s", "message", "on_failure", "tries", "tries_max")
+class _Request(Attempt):
+    __slots__ = ("destination", "message", "on_failure", "tries_max")
 
     def __init__(
         self, destination: int, message: Message, tries_max: int, on_failure: Callable[[], None] | None
     ) -> None:
+        super().__init__()
         self.destination = destination
         self.message = message
-        self.tries = 1
         self.tries_max = tries_max
-        self.due_s = 0.0
         self.on_failure = on_failure
 
 
@@ -65,22 +60,26 @@ class Concentrator(UnicastOwner):
         self.unicast: Unicast = unicast(parameters.unicast, host, self, AodvParameters(buffer_packets=BUFFER_PACKETS))
         self.path: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)  # a broker's knows better
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
-        self._retry_s = parameters.retry_s
+        self._patience = Patience(parameters.retry_s)
+        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._repeat)
         self._handlers: dict[type[Message], Handler] = {}
         self._timers: dict[str, TimerHandler] = {}
         self._requests: dict[Hashable, _Request] = {}
-        self._ticking = False
         self._fragmented = 0
         self._assemblies: dict[tuple[int, int], dict[int, bytes]] = {}
         self.on(Carried, self._relay)
         self.on(Fragment, self._assemble)
-        self.on_tick(RETRY, self._repeat)
+        self.on_tick(RETRY, self._ticker.tick)
 
     # -- For the components --------------------------------------------------------------------------------------
 
     def on(self, kind: type[Message], handler: Handler) -> None:
         """`handler(source, message, hops)` gets every message of this kind."""
         self._handlers[kind] = handler
+
+    def on_all(self, handlers: Mapping[type[Message], Handler]) -> None:
+        """The same for several kinds."""
+        self._handlers.update(handlers)
 
     def on_tick(self, name: str, handler: TimerHandler) -> None:
         """`handler(key)` is called when a timer of this name runs out."""
@@ -107,10 +106,10 @@ class Concentrator(UnicastOwner):
     ) -> None:
         """Sends a request until it is answered; a new one with the same key replaces the old."""
         request = _Request(destination, message, tries_max, on_failure)
-        request.due_s = self.host.now() + self._retry_s
         self._requests[key] = request
+        self._patience.tried(request, self.host.now())
         self.send(destination, message)
-        self._tick()
+        self._ticker.start()
 
     def answered(self, key: Hashable) -> bool:
         """The request need not be repeated; false if there is none (any more)."""
@@ -191,14 +190,7 @@ class Concentrator(UnicastOwner):
             raise PeerError(f"fragments of {source}: {error}") from None
         self.on_unicast(source, message, hops)
 
-    def _tick(self) -> None:
-        if not self._ticking:
-            self._ticking = True
-            self.host.set_timer(self._retry_s / 2, (RETRY, 0))
-
-    def _repeat(self, _: int) -> None:
-        now_s = self.host.now()
-        self._ticking = False
+    def _repeat(self, now_s: float) -> bool:
         failed: list[_Request] = []
         for key, request in list(self._requests.items()):
             if request.due_s > now_s:
@@ -207,11 +199,9 @@ class Concentrator(UnicastOwner):
                 del self._requests[key]
                 failed.append(request)
                 continue
-            request.tries += 1
-            request.due_s = now_s + backoff_s(self._retry_s, request.tries)
+            self._patience.tried(request, now_s)
             self.send(request.destination, request.message)
-        if self._requests:
-            self._tick()
         for request in failed:
             if request.on_failure is not None:
                 request.on_failure()
+        return bool(self._requests)

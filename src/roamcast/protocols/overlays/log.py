@@ -9,17 +9,19 @@ from collections.abc import Iterator
 
 from roamcast.events import Event
 from roamcast.protocols.overlays.intake import Intake
+from roamcast.protocols.overlays.repeats import Attempt
 
 
-class Entry:
-    __slots__ = ("due_s", "event", "hops", "stored_s", "tries", "unreceived", "unsettled")
+class Entry(Attempt):
+    """An event in the store; it is sent again to whoever has not received it."""
+
+    __slots__ = ("event", "hops", "stored_s", "unreceived", "unsettled")
 
     def __init__(self, event: Event, hops: int, now_s: float) -> None:
+        super().__init__()
         self.event = event
         self.hops = hops  # from the producer to here
         self.stored_s = now_s
-        self.due_s = now_s  # when to send again to whoever has not received it
-        self.tries = 0
         self.unreceived: dict[int, None] = {}
         self.unsettled: dict[int, None] = {}
 
@@ -68,14 +70,19 @@ class ProducerLog:
     def last_unreceived(self, client: int) -> int:
         return max((number for number, entry in self.entries.items() if client in entry.unreceived), default=0)
 
-    def acknowledge(self, client: int, processed: int, settled: int) -> None:
+    def acknowledge(self, client: int, processed: int, settled: int) -> list[Entry]:
+        """Takes note of how far a client has got, and returns what it was now known to have received."""
+        received: list[Entry] = []
         self._received[client] = max(processed, self._received.get(client, 0))
         for number, entry in self.entries.items():
             if number > processed:
                 break
-            entry.unreceived.pop(client, None)
+            if client in entry.unreceived:
+                del entry.unreceived[client]
+                received.append(entry)
             if number <= settled:
                 entry.unsettled.pop(client, None)
+        return received
 
     def restart(self, client: int, cursor: int) -> None:
         """The client starts over behind `cursor`: nothing that was meant for it before is, unless demanded again."""

@@ -15,7 +15,7 @@ from roamcast.errors import CallerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host
-from roamcast.protocols.overlays.concentrator import Concentrator, backoff_s
+from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import (
     Attach,
     Attached,
@@ -32,6 +32,7 @@ from roamcast.protocols.overlays.messages import (
 )
 from roamcast.protocols.overlays.modulators import compile_modulator
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.subscriptions import Subscriptions
 
@@ -45,13 +46,12 @@ EXPIRED: Final = "overlays: publisher's store"
 REPEATED: Final = "overlays: repeated delivery"
 
 
-class _Kept:
-    __slots__ = ("due_s", "event", "is_old", "tries")
+class _Kept(Attempt):
+    __slots__ = ("event", "is_old")
 
     def __init__(self, event: Event) -> None:
+        super().__init__()
         self.event = event
-        self.due_s = 0.0
-        self.tries = 0
         self.is_old = False  # published before the current home became it
 
 
@@ -86,22 +86,24 @@ class Member:
         self._reports = 0
         self.received = 0  # published events up to this number are with the home broker
         self._kept: dict[int, _Kept] = {}  # published and not yet settled, by number
-        self._ticking = False
+        self._patience = Patience(parameters.retry_s)
+        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._repeat)
         self._expected = 1  # sequence of the next delivery
         self._early: dict[int, tuple[Delivery, int]] = {}
         self._acknowledge_to: dict[int, None] = {}
         self.set_modulator(parameters.modulator)
-        for kind, handler in (
-            (Attached, self._on_attached),
-            (ReportAck, self._on_report_ack),
-            (Welcome, self._on_welcome),
-            (Delivery, self._on_delivery),
-            (PublishAck, self._on_publish_ack),
-        ):
-            concentrator.on(kind, handler)
+        concentrator.on_all(
+            {
+                Attached: self._on_attached,
+                ReportAck: self._on_report_ack,
+                Welcome: self._on_welcome,
+                Delivery: self._on_delivery,
+                PublishAck: self._on_publish_ack,
+            }
+        )
         concentrator.on_tick(DISCOVER, self._discover)
         concentrator.on_tick(ACKNOWLEDGE, self._acknowledge)
-        concentrator.on_tick(RETRY, self._repeat)
+        concentrator.on_tick(RETRY, self._ticker.tick)
         concentrator.on_tick(SEEK, lambda _: self._seek_home())
 
     # -- The application ---------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ class Member:
             self._host.dropped(EXPIRED, self._kept.pop(oldest).event.id)
         if self.home != NOBODY:
             self._send(event.number)
-        self._tick_later()
+        self._ticker.start()
 
     def leave(self) -> None:
         if self.home != NOBODY:
@@ -281,8 +283,7 @@ class Member:
 
     def _send(self, number: int) -> None:
         kept = self._kept[number]
-        kept.tries += 1
-        kept.due_s = self._host.now() + backoff_s(self._parameters.retry_s, kept.tries)
+        self._patience.tried(kept, self._host.now())
         previous = 0
         for earlier in self._kept:
             if earlier >= number:
@@ -292,20 +293,16 @@ class Member:
         self._concentrator.send(self.home, Publish(previous, kept.event, kept.is_old))
 
     def _on_publish_ack(self, source: int, message: PublishAck, hops: int) -> None:
+        if source == self.home:
+            self._home_heard_s = self._host.now()
+            for number, kept in self._kept.items():
+                if self.received < number <= message.received:
+                    self._patience.answered(kept, self._home_heard_s)
+            self.received = max(self.received, message.received)
         for number in [number for number in self._kept if number <= message.released]:
             del self._kept[number]
-        if source == self.home:
-            self.received = max(self.received, message.received)
-            self._home_heard_s = self._host.now()
 
-    def _tick_later(self) -> None:
-        if not self._ticking:
-            self._ticking = True
-            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
-
-    def _repeat(self, _: int) -> None:
-        self._ticking = False
-        now_s = self._host.now()
+    def _repeat(self, now_s: float) -> bool:
         old_s = now_s - self._parameters.store_lifetime_s
         for number, kept in list(self._kept.items()):
             if kept.event.time_s < old_s:
@@ -314,8 +311,7 @@ class Member:
                     self._host.dropped(EXPIRED, kept.event.id)
             elif self.home != NOBODY and number > self.received and kept.due_s <= now_s:
                 self._send(number)
-        if self._kept:
-            self._tick_later()
+        return bool(self._kept)
 
     # -- Deliveries --------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ Parts (the paper's names; one module each):
 - `member`: the client component of every node: its home broker, its publications, its deliveries.
 - On nodes that offer themselves as brokers: `resources` (the resource monitor), `brokers` (the broker manager with its
   four tables), `sources` (what the broker does for producers), `clients` (the client manager with its table),
+  `registry` (what producers' home brokers are told about clients),
   `relocation` (moving a modulator to another broker), `channel` (the internal system channel) and `adaptors`.
 - `modulators`: the functions that consumers have brokers apply to their events.
 
@@ -19,8 +20,8 @@ every broker with consumers that want it; there each consumer's modulator is app
 consumer.
 
 What is guaranteed to a pair of producer and consumer: events are delivered in the order of publication, each at most
-once, whatever crashes. And an event that is published once the subscription is known is delivered, except in these
-cases:
+once in the consumer's life (one that crashes forgets what it got), whatever else crashes. And an event that is
+published once the subscription is known is delivered, except in these cases:
 
 - the consumer crashes or leaves: when it returns it subscribes anew, and gets what is published from then on;
 - it stays undeliverable beyond the bound or the lifetime of the stores (`store_events`, `store_lifetime_s`);

@@ -90,14 +90,15 @@ class Relocation:
         self._buffers = parameters.relocation in ("strict", "fresh-modulator")
         self._keeps_state = parameters.relocation in ("strict", "unbuffered")
         self._handoffs: dict[int, _Handoff] = {}  # by client
-        for kind, handler in (
-            (HandoffRequest, self._on_request),
-            (HandoffAck, self._on_acknowledged),
-            (DetourAck, self._on_switched),
-            (HandoffState, self._on_state),
-            (HandoffDone, self._on_done),
-        ):
-            concentrator.on(kind, handler)
+        concentrator.on_all(
+            {
+                HandoffRequest: self._on_request,
+                HandoffAck: self._on_acknowledged,
+                DetourAck: self._on_switched,
+                HandoffState: self._on_state,
+                HandoffDone: self._on_done,
+            }
+        )
         concentrator.on_tick(DEADLINE, self._on_deadline)
         clients.on_progress.append(self._check)
 
@@ -141,7 +142,7 @@ class Relocation:
             return
         handoff.is_accepted = True
         row = handoff.row
-        for broker, offer in self._clients.sources.items():
+        for broker, offer in self._clients.registry.sources.items():
             if row.wants.may_match(offer):
                 handoff.waiting[broker] = None
         detour = Detour(row.client, row.epoch, handoff.generation, handoff.destination)
@@ -218,7 +219,7 @@ class Relocation:
         self._host.cancel_timer((DEADLINE, client))
         self._clients.drop(client)
         self._clients.moved[client] = (row.epoch, handoff.generation, handoff.destination)
-        self._clients.note_leaving(row, handoff.generation, handoff.destination)
+        self._clients.registry.note_leaving(row, handoff.generation, handoff.destination)
         if handoff.home == self._host.address:
             self._clients.served[client] = (row.epoch, handoff.generation, handoff.destination)
         else:
@@ -234,7 +235,7 @@ class Relocation:
         moved = self._clients.moved.get(message.client)
         if moved is not None and moved[:2] == (message.epoch, message.generation):
             self._concentrator.answered(("state", message.client))
-            self._clients.leaving.pop(message.client, None)
+            self._clients.registry.note_left(message.client)
 
     # -- At the destination broker -----------------------------------------------------------------------------------
 
@@ -288,9 +289,9 @@ class Relocation:
         row.sequence = message.sequence
         row.acknowledged = message.sequence - len(message.deliveries)
         for delivery in message.deliveries:
-            clients.resume_delivery(row, _from_here(delivery, self._host.address))
+            clients.send_delivery(row, _from_here(delivery, self._host.address))
         clients.moved.pop(row.client, None)
-        clients.leaving.pop(row.client, None)
+        clients.registry.note_left(row.client)
         clients.served.pop(row.client, None)
         if row.home == self._host.address:
             if row.produces:
@@ -301,7 +302,7 @@ class Relocation:
         else:
             served = Served(row.client, row.epoch, row.generation)
             self._concentrator.ask(("welcome", row.client), row.home, served)
-        clients.register(row, known_to=message.sources if row.registered == row.version else ())
+        clients.registry.register(row, known_to=message.sources if row.registered == row.version else ())
         clients.drain(row)
 
     def on_welcome_ack(self, source: int, message: WelcomeAck, hops: int) -> None:

@@ -14,7 +14,7 @@ from roamcast.interests import Interest, union_all
 from roamcast.protocols.api import Host
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel
-from roamcast.protocols.overlays.concentrator import Concentrator, backoff_s
+from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.log import Entry, ProducerLog
 from roamcast.protocols.overlays.messages import (
     Announce,
@@ -30,6 +30,7 @@ from roamcast.protocols.overlays.messages import (
     Registrations,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.repeats import Patience, Ticker
 from roamcast.protocols.overlays.wants import Wants
 
 LINGER_S: Final = 2.0  # an event stays at least so long, for consumers whose registration is under way
@@ -84,17 +85,19 @@ class SourceManager:
         self._asked_s: dict[int, float] = {}  # broker -> the sign of life on which it was told
         self._acknowledgements: dict[int, None] = {}
         self._is_complete = False  # all known brokers have answered the current announcement
-        self._ticking = False
-        for kind, handler in (
-            (Publish, self._on_publish),
-            (Register, self._on_register),
-            (Registrations, self._on_registrations),
-            (Receipt, self._on_receipt),
-            (Detour, self._on_detour),
-        ):
-            concentrator.on(kind, handler)
+        self._patience = Patience(parameters.retry_s)
+        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._tick)
+        concentrator.on_all(
+            {
+                Publish: self._on_publish,
+                Register: self._on_register,
+                Registrations: self._on_registrations,
+                Receipt: self._on_receipt,
+                Detour: self._on_detour,
+            }
+        )
         concentrator.on_tick(ACKNOWLEDGE, self._acknowledge)
-        concentrator.on_tick(RETRY, self._tick)
+        concentrator.on_tick(RETRY, self._ticker.tick)
         concentrator.on_tick(IDLE, self._idle)
         channel.register(BrokerPropagation, lambda _: self._inform())
 
@@ -268,11 +271,10 @@ class SourceManager:
             by_site.setdefault(subscriber.site, []).append((client, subscriber.rank[0], previous[client]))
         for site, targets in by_site.items():
             self._forward(entry, site, targets)
-        entry.due_s = self._host.now() + self._parameters.retry_s
-        entry.tries = 1
+        self._patience.tried(entry, self._host.now())
         for expired in log.expire(float("-inf"), self._parameters.store_events):
             self._host.dropped(FULL, expired.event.id)
-        self._tick_later()
+        self._ticker.start()
 
     def _send(self, log: ProducerLog, entry: Entry, clients: list[int]) -> None:
         """Sends an event that is in the log already."""
@@ -285,7 +287,7 @@ class SourceManager:
                 by_site.setdefault(site, []).append((client, subscriber.rank[0], log.previous(client, number)))
         for site, targets in by_site.items():
             self._forward(entry, site, targets)
-        self._tick_later()
+        self._ticker.start()
 
     def _forward(self, entry: Entry, site: int, targets: list[Target]) -> None:
         message = Forward(self._host.address, entry.hops, tuple(targets), entry.event)
@@ -296,8 +298,9 @@ class SourceManager:
             subscriber = self.subscribers.get(client)
             log = self.logs.get(publisher)
             if log is not None and subscriber is not None and subscriber.rank[0] == epoch:
-                log.acknowledge(client, processed, settled)
-                subscriber.heard_s = self._host.now()
+                now_s = subscriber.heard_s = self._host.now()
+                for entry in log.acknowledge(client, processed, settled):
+                    self._patience.answered(entry, now_s)
         self._release()
 
     def _release(self) -> None:
@@ -321,16 +324,9 @@ class SourceManager:
                 self._concentrator.send(publisher, PublishAck(received, log.released))
         self._acknowledgements.clear()
 
-    def _tick_later(self) -> None:
-        if not self._ticking:
-            self._ticking = True
-            self._host.set_timer(self._parameters.retry_s / 2, (RETRY, 0))
-
-    def _tick(self, _: int) -> None:
+    def _tick(self, now_s: float) -> bool:
         """Repeats what was not received, and forgets what is settled or too old."""
-        self._ticking = False
         self._check_complete()
-        now_s = self._host.now()
         for log in self.logs.values():
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
                 for _client in entry.unsettled:
@@ -338,16 +334,14 @@ class SourceManager:
                 self._acknowledge_soon(log.publisher)
             for entry in log.entries.values():
                 if entry.unreceived and entry.due_s <= now_s:
-                    entry.tries += 1
-                    entry.due_s = now_s + backoff_s(self._parameters.retry_s, entry.tries)
+                    self._patience.tried(entry, now_s)
                     self._send(log, entry, list(entry.unreceived))
         self._forget_silent(now_s)
         self._release()
         for publisher in [publisher for publisher, log in self.logs.items() if not log.entries]:
             if publisher not in self._hosted:
                 del self.logs[publisher]
-        if any(log.entries for log in self.logs.values()):
-            self._tick_later()
+        return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
         """Drops consumers whose site has long not said a word although events wait for it."""
