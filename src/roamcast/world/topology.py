@@ -17,7 +17,6 @@ class Topology:
         self._near: list[set[int]] = [set() for _ in range(nodes)]
         self._far: list[set[int]] = [set() for _ in range(nodes)]
         self._up = [True] * nodes
-        self._masks = [0] * nodes  # `hear` as bits: a search asks for whole frontiers at once
         self._distances: dict[int, list[int]] = {}
         self._distances_version = -1
 
@@ -66,7 +65,6 @@ class Topology:
         else:
             self.hear[node] = []
             self.sense[node] = []
-        self._masks[node] = sum(1 << other for other in self.hear[node])
         self.version += 1
 
     def distances(self, source: int) -> list[int]:
@@ -80,23 +78,22 @@ class Topology:
         return known
 
     def _search(self, source: int) -> list[int]:
-        masks = self._masks
+        hear = self.hear
         distance = [-1] * self.nodes
         if not self._up[source]:
             return distance
-        frontier = reached = 1 << source
+        distance[source] = 0
+        frontier = [source]
         hops = 0
         while frontier:
-            heard = 0
-            while frontier:
-                lowest = frontier & -frontier
-                node = lowest.bit_length() - 1
-                distance[node] = hops
-                heard |= masks[node]
-                frontier ^= lowest
-            frontier = heard & ~reached
-            reached |= frontier
             hops += 1
+            reached: list[int] = []
+            for node in frontier:
+                for other in hear[node]:
+                    if distance[other] < 0:
+                        distance[other] = hops
+                        reached.append(other)
+            frontier = reached
         return distance
 
     def next_hop(self, source: int, destination: int) -> int:

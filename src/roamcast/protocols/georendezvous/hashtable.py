@@ -149,9 +149,9 @@ class CellHashTable(RouterOwner):
     def on_message(self, sender: int, message: Message) -> bool:
         if self.router.on_message(sender, message):
             return True
-        if isinstance(message, Replica):
+        if type(message) is Replica:
             self._on_replica(message)
-        elif isinstance(message, MovedNearby):
+        elif type(message) is MovedNearby:
             self._on_moved(message.moved)
         else:
             return False

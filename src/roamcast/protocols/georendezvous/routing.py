@@ -134,7 +134,7 @@ class CellRouter:
     # -- What the host says --------------------------------------------------------------------------------------
 
     def on_message(self, sender: int, message: Message) -> bool:
-        if isinstance(message, Beacon):
+        if type(message) is Beacon:
             known = self.neighbourhood.nodes.get(sender)
             if known is not None and known.x_m == message.x_m and known.y_m == message.y_m:
                 known.heard_s = self.host.now()
@@ -143,7 +143,7 @@ class CellRouter:
             if message.asks or message.leaves:
                 self._heed(sender, message)
             return True
-        if isinstance(message, Packet):
+        if type(message) is Packet:
             known = self.neighbourhood.nodes.get(sender)
             if known is not None:
                 known.heard_s = self.host.now()
@@ -164,7 +164,7 @@ class CellRouter:
 
     def on_send_failed(self, neighbour: int, message: Message) -> bool:
         self._forget(neighbour)
-        if not isinstance(message, Packet):
+        if type(message) is not Packet:
             return False
         if message.hops_left:  # what failed still counts against the limit, so nothing is tried for ever
             self._take(

@@ -138,18 +138,17 @@ class Odmrp(Protocol, UnicastOwner):
     def on_message(self, sender: int, message: Message) -> None:
         if self._unicast.on_message(sender, message):
             return
-        match message:
-            case Data():
-                self._on_data(message)
-            case JoinRequest():
-                if self.mesh.on_request(sender, message) and self.is_broker:
-                    self._answer(message)
-            case JoinTable():
-                self.mesh.on_table(sender, message)
-            case JoinAck():
-                self.mesh.on_ack(sender, message)
-            case Seek():
-                self._on_seek(message)
+        if type(message) is Data:
+            self._on_data(message)
+        elif type(message) is JoinRequest:
+            if self.mesh.on_request(sender, message) and self.is_broker:
+                self._answer(message)
+        elif type(message) is JoinTable:
+            self.mesh.on_table(sender, message)
+        elif type(message) is JoinAck:
+            self.mesh.on_ack(sender, message)
+        elif type(message) is Seek:
+            self._on_seek(message)
 
     def on_timer(self, timer: Timer) -> None:
         if (

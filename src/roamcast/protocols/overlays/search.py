@@ -58,9 +58,9 @@ class RingSearch:
 
     def on_message(self, sender: int, message: Message) -> bool:
         """True if the message belongs to a search and is dealt with."""
-        if isinstance(message, Seek):
+        if type(message) is Seek:
             self._on_seek(sender, message)
-        elif isinstance(message, Found):
+        elif type(message) is Found:
             self._on_found(message)
         else:
             return False

@@ -72,7 +72,7 @@ class Aodv(Unicast):
     def on_message(self, sender: int, message: Message) -> bool:
         if self.router.on_message(sender, message):
             return True
-        if not isinstance(message, Routed):
+        if type(message) is not Routed:
             return False
         self._on_packet(sender, message)
         return True
@@ -88,11 +88,11 @@ class Aodv(Unicast):
         return True
 
     def on_send_failed(self, neighbour: int, message: Message) -> bool:
-        if isinstance(message, Routed):
+        if type(message) is Routed:
             self._on_packet_failed(neighbour, message)
             return True
         self.router.lose_neighbour(neighbour)
-        if isinstance(message, Rrep):
+        if type(message) is Rrep:
             self.router.blacklist(neighbour)
         return isinstance(message, Control)
 

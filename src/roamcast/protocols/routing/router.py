@@ -51,13 +51,13 @@ class Router:
     def on_message(self, sender: int, message: Message) -> bool:
         if self._greeters and sender in self._greeters:
             self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
-        if isinstance(message, Rreq):
+        if type(message) is Rreq:
             self._on_request(sender, message)
-        elif isinstance(message, Rrep):
+        elif type(message) is Rrep:
             self._on_reply(sender, message)
-        elif isinstance(message, Rerr):
+        elif type(message) is Rerr:
             self._on_error(sender, message)
-        elif isinstance(message, Hello):
+        elif type(message) is Hello:
             self._on_hello(sender, message)
         else:
             return False

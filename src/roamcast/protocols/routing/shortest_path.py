@@ -35,7 +35,7 @@ class ShortestPath(Unicast):
             self._give_up_later(destination, payload)
 
     def on_message(self, sender: int, message: Message) -> bool:
-        if not isinstance(message, Routed):
+        if type(message) is not Routed:
             return isinstance(message, Control)
         if message.destination == self.host.address:
             self._owner.on_unicast(message.source, message.payload, message.hops)
@@ -46,7 +46,7 @@ class ShortestPath(Unicast):
         return True
 
     def on_send_failed(self, neighbour: int, message: Message) -> bool:
-        if not isinstance(message, Routed):
+        if type(message) is not Routed:
             return isinstance(message, Control)
         if message.attempt < self._attempts_max and self._forward(message.again()):
             return True

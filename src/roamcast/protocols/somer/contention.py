@@ -39,7 +39,7 @@ class ContendingTree(CrossingTree):
         self._specification: Specification | None = host.site.dependencies if known and host.site else None
 
     def on_message(self, sender: int, message: Message) -> None:
-        if isinstance(message, Contention):
+        if type(message) is Contention:
             self._on_contention(sender, message)
         else:
             super().on_message(sender, message)
