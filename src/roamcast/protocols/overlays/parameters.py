@@ -37,7 +37,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     modulator: str = ""
 
     # Reliability
-    retry_s: float = 2.0  # first repetition of what was not acknowledged; later ones wait up to eight times as long
+    retry_s: float = 2.0  # shortest wait for an acknowledgement; grows with what they take, up to eight times
     acknowledgement_delay_s: float = 0.25  # acknowledgements are gathered for so long
     store_events: int = 1000  # events kept per producer until all consumers have them; the oldest goes first
     store_lifetime_s: float = 120.0  # and for so long at most

@@ -329,7 +329,7 @@ class SourceManager:
         self._check_complete()
         for log in self.logs.values():
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
-                for _client in entry.unsettled:
+                for _client in entry.unreceived:
                     self._host.dropped(EXPIRED, entry.event.id)
                 self._acknowledge_soon(log.publisher)
             for entry in log.entries.values():
