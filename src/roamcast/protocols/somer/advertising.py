@@ -5,49 +5,56 @@ Theory of operation
 *Routes.* Who hears the refresh of a node u in another tree knows a way to that tree's root: level + u's level + 1 hops
 from root to root. Each node reports the best distance per foreign root to its parent whenever that changed, so the root
 ends up with the shortest way to each neighbouring tree, hop by hop (theorem 4.1). A report is the whole truth at the
-time and replaces the one before; a neighbour not heard for three refresh periods, or that a unicast failed to reach, is
-no candidate any more. Who is sent something along a route that he does not have reports again.
+time and replaces the one before; a neighbour whose last refresh was missed (`ROUTE_PERIODS`), or that a unicast failed
+to reach, is no candidate any more. With three periods, as for parents, a moving network keeps many dead routes; each
+costs an event a failed frame. Who is sent something along a route that he does not have reports again.
 
 *Between roots* a message descends along these routes, crosses to the other tree at the border, and climbs to whatever
 root is there.
 
 *Advertisements.* Each period a root sends its own entry (what its tree wants, its neighbouring roots, its causal nodes)
 to all neighbouring roots, together with those entries of others that they have not been told yet. Thus entries flood
-among all roots. News do not wait for the next period: a tree unknown so far, one that wants more than before or has
-other neighbours go on after `WORD_HOLD_S`. A root whose interest grows beyond what it said last, or whose neighbours
-change, speaks up before its time: at once after a quiet period, but where there is always something new the time
-between doubles, from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`. An interest that shrinks waits for the period: until
-then somebody merely sends events in vain. A neighbouring root that appears is told everything. An advertisement says
-which entry of the receiver the sender knows, so that a lost one is noticed and said again.
+among all roots. News do not wait for the next period: a tree unknown so far, one that has absorbed another, wants more
+than before, or brings trees within reach or out of it, go on after `WORD_HOLD_S` to those neighbours that the teller
+has not told himself. A root whose interest grows beyond what it said last, or whose neighbours change, speaks up before
+its time: at once after a quiet period, but where there is always something new the time between doubles, from
+`NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`. An interest that shrinks waits for the period: until then somebody merely
+sends events in vain. A neighbouring root that appears is told everything. An advertisement says which entry of the
+receiver the sender knows, so that a lost one is noticed and said again.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.somer.messages import Advertisement, Distances, Entry, RoleReport, RouteReport
-from roamcast.protocols.somer.overlay import Overlay
+from roamcast.protocols.somer.overlay import LIFETIME_PERIODS, Overlay
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.roles import Roles
 from roamcast.protocols.somer.routes import Routes
 from roamcast.protocols.trees.messages import Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
-ROUTES_HOLD_S = 0.05  # changed routes wait so long for further changes before they are reported
-WORD_HOLD_S = 0.2  # news from other roots wait so long for further news
-NEWS_SPACING_S = 1.0  # between the first two entries of one root that come before their time
-NEWS_SPACING_MAX_S = 4.0  # between any two; former links live longer, so nothing is lost that waits for the news
-RETELL_SPACING_S = 2.0  # between two times that a root tells the same neighbour everything again
-ENTRIES_CHARACTERS_MAX = 900  # of the text form of interests in one advertisement; it must fit into a frame
+ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
+ROUTES_HOLD_S: Final = 0.05  # changed routes wait so long for further changes before they are reported
+WORD_HOLD_S: Final = 0.5  # news from other roots wait so long for further news, more or less
+NEWS_HOLD_S: Final = 0.2  # an own entry that comes before its time waits so long
+NEWS_SPACING_S: Final = 1.0  # between the first two such entries
+NEWS_SPACING_MAX_S: Final = 2.0  # between any two; former links live longer, so nothing is lost that waits for the news
+YOUNG_S: Final = 5.0  # a root that is no older tells and passes on news after `YOUNG_HOLD_S`: everything is new to it
+YOUNG_HOLD_S: Final = 0.1
+RETELL_AFTER_S: Final = 2.0  # what a neighbour was told earlier than this and still does not know got lost
+ENTRIES_CHARACTERS_MAX: Final = 900  # of the text form of interests in one advertisement; it must fit into a frame
 
-HOPS_MAX = 64
+HOPS_MAX: Final = 64
 """What has come this far between two roots is going in circles."""
 
-ROUTES = ("routes", 0)
-ADVERTISE = ("advertise", 0)
-WORD = ("word", 0)
+ROUTES: Final = ("routes", 0)
+ADVERTISE: Final = ("advertise", 0)
+WORD: Final = ("word", 0)
 
 
 class AdvertisingTree(TreeProtocol):
@@ -63,24 +70,25 @@ class AdvertisingTree(TreeProtocol):
         self._routes_reported: Distances | None = ()  # what the parent was last told; None: it got that wrong
         self._near: dict[int, int] = {}  # neighbouring root -> hops
         self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
-        self._news: dict[int, None] = {}  # roots whose entries changed and were not passed on yet
-        self._retold_s: dict[int, float] = {}  # neighbouring root -> when it was last told everything again
+        self._news: dict[int, int] = {}  # root whose entry changed and was not passed on yet -> who told of it
+        self._told_s: dict[int, float] = {}  # neighbouring root -> when it was last told something
+        self._absorbed: dict[int, float] = {}  # root of a tree that this one has agreed to absorb -> when
         self._sequence = 0  # of own advertisements
         self._advertised: Interest | None = None
         self._advertised_s = -NEWS_SPACING_S
         self._spacing_s = NEWS_SPACING_S
+        self._root_since_s = -YOUNG_S
 
     def on_message(self, sender: int, message: Message) -> None:
-        match message:
-            case RouteReport():
-                self._on_route_report(sender, message)
-            case RoleReport():
-                if sender in self.children and self.roles.put(sender, message.roles):
-                    self._routes_changed()
-            case Advertisement():
-                self._on_advertisement(sender, message)
-            case _:
-                super().on_message(sender, message)
+        if type(message) is RouteReport:
+            self._on_route_report(sender, message)
+        elif type(message) is RoleReport:
+            if sender in self.children and self.roles.put(sender, message.roles):
+                self._routes_changed()
+        elif type(message) is Advertisement:
+            self._on_advertisement(sender, message)
+        else:
+            super().on_message(sender, message)
 
     def on_timer(self, timer: Timer) -> None:
         match timer[0]:
@@ -121,7 +129,8 @@ class AdvertisingTree(TreeProtocol):
     def _on_refreshed(self) -> None:
         """Once per period: neighbours that fell silent are no way to anywhere."""
         super()._on_refreshed()
-        present = {neighbour.address for neighbour in self.neighbours.present(self.host.now())}
+        since_s = self.host.now() - ROUTE_PERIODS * self.parameters.refresh_period_s
+        present = {n.address for n in self.neighbours.present(self.host.now()) if n.heard_s >= since_s}
         for next_hop in self.routes.next_hops():
             if next_hop not in present and next_hop not in self.children and self.routes.drop(next_hop):
                 self._routes_changed()
@@ -161,7 +170,7 @@ class AdvertisingTree(TreeProtocol):
     def _deny_route(self) -> None:
         """The parent sent something along a route that is not there: it has to hear again which ones are."""
         self._routes_reported = None
-        self._routes_changed()
+        self._report_routes()
 
     def _routes_changed(self) -> None:
         if not self._routes_pending:
@@ -195,6 +204,7 @@ class AdvertisingTree(TreeProtocol):
         self._near.clear()
         self._told.clear()
         self._news.clear()
+        self._root_since_s = self.host.now()
         super()._become_root(sequence)
         self._advertised = None
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
@@ -202,12 +212,18 @@ class AdvertisingTree(TreeProtocol):
     def _greet(self, near: Distances) -> None:
         """The neighbouring roots are these now: newcomers are told everything, and all of the change."""
         before, self._near = self._near, dict(near)
+        if before == self._near:
+            return
         self.overlay.set_near(near)
         if before.keys() != self._near.keys():
             self._advertise_soon()
         for root in self._near:
             if root not in before:
                 self._tell(root, [self.host.address, *self.overlay.entries])
+        self._on_overlay_changed()
+
+    def _on_overlay_changed(self) -> None:
+        """Other roots can be reached in other ways than before."""
 
     def _advertise(self) -> None:
         """The period is over, or the interest has grown: the own entry, and what others have not been told."""
@@ -234,17 +250,28 @@ class AdvertisingTree(TreeProtocol):
             self._advertise_soon()
 
     def _advertise_soon(self) -> None:
-        wait_s = self._advertised_s + self._spacing_s - self.host.now()
-        self.host.set_timer(max(WORD_HOLD_S, wait_s), ADVERTISE)
+        if self._is_young():
+            self.host.set_timer(YOUNG_HOLD_S, ADVERTISE)
+        else:
+            wait_s = self._advertised_s + self._spacing_s - self.host.now()
+            self.host.set_timer(max(NEWS_HOLD_S, wait_s), ADVERTISE)
+
+    def _is_young(self) -> bool:
+        return self.host.now() < self._root_since_s + YOUNG_S
 
     def _pass_word(self) -> None:
-        news, self._news = list(self._news), {}
-        if self.role == "root":
-            for root in self._near:
-                self._tell(root, [about for about in news if about in self.overlay.entries])
+        news, self._news = self._news, {}
+        if self.role != "root":
+            return
+        for neighbour in self._near:
+            known_here = [root for root in news if root in self.overlay.entries]
+            self._tell(neighbour, [root for root in known_here if not self.overlay.adjacent(news[root], neighbour)])
 
     def _tell(self, neighbour: int, roots: Iterable[int]) -> None:
         """Sends a neighbouring root the entries of `roots` that are news to it."""
+        next_hop = self.routes.next_hop(neighbour)
+        if next_hop is None:
+            return
         known = self._told.setdefault(neighbour, {})
         entries: list[Entry] = []
         for root in roots:
@@ -252,16 +279,18 @@ class AdvertisingTree(TreeProtocol):
             if root != neighbour and known.get(root, -1) < entry.sequence:
                 known[root] = entry.sequence
                 entries.append(entry)
-        next_hop = self.routes.next_hop(neighbour)
-        if next_hop is not None:
-            heard = self.overlay.sequence(neighbour)
-            climbs = next_hop not in self.children
-            for part in _parts(entries):
-                self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, climbs, part, heard))
+        heard = self.overlay.sequence(neighbour)
+        climbs = next_hop not in self.children
+        if entries:
+            self._told_s[neighbour] = self.host.now()
+        for part in _parts(entries):
+            self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, climbs, part, heard))
 
     def _own_entry(self) -> Entry:
         near = tuple(self._near.items())
-        return Entry(self.host.address, self._sequence, near, self.effective_interest, self.roles.all())
+        since_s = self.host.now() - LIFETIME_PERIODS * self.somer.advertisement_period_s
+        absorbed = tuple(root for root, absorbed_s in self._absorbed.items() if absorbed_s >= since_s)
+        return Entry(self.host.address, self._sequence, near, self.effective_interest, self.roles.all(), absorbed)
 
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
@@ -279,6 +308,7 @@ class AdvertisingTree(TreeProtocol):
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()
+        changed = False
         known = self._told.setdefault(message.via, {})
         for entry in message.entries:
             if entry.root == self.host.address:
@@ -287,11 +317,14 @@ class AdvertisingTree(TreeProtocol):
             known[entry.root] = max(known.get(entry.root, -1), entry.sequence)
             if self.overlay.learn(entry, now):
                 if not self._news:
-                    self.host.set_timer(WORD_HOLD_S, WORD)
-                self._news[entry.root] = None
+                    hold_s = YOUNG_HOLD_S if self._is_young() else WORD_HOLD_S
+                    self.host.set_timer(hold_s * (0.5 + self.host.random.random()), WORD)
+                self._news[entry.root] = message.via
+                changed = True
+        if changed:
+            self._on_overlay_changed()
         lost = message.via in self._near and message.heard < known.get(self.host.address, -1)
-        if lost and now >= self._retold_s.get(message.via, 0.0) + RETELL_SPACING_S:
-            self._retold_s[message.via] = now
+        if lost and now >= self._told_s.get(message.via, 0.0) + RETELL_AFTER_S:
             del self._told[message.via]
             self._tell(message.via, [self.host.address, *self.overlay.entries])
 
@@ -300,7 +333,7 @@ class AdvertisingTree(TreeProtocol):
         must be newer still."""
         if entry.sequence > self._sequence:
             self._sequence = entry.sequence
-            self.host.set_timer(WORD_HOLD_S, ADVERTISE)
+            self.host.set_timer(NEWS_HOLD_S, ADVERTISE)
 
 
 def _parts(entries: list[Entry]) -> list[tuple[Entry, ...]]:

@@ -33,6 +33,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     near: Distances  # neighbouring roots
     interest: Interest | None  # what the tree wants
     roles: tuple[tuple[int, Role], ...] = ()  # causal nodes in the tree
+    absorbed: tuple[int, ...] = ()  # roots whose trees have lately become part of it
 
 
 class Advertisement(Message, frozen=True, tag=34):
@@ -51,9 +52,10 @@ class Advertisement(Message, frozen=True, tag=34):
 class Leg(msgspec.Struct, frozen=True, array_like=True):
     """The next stretch of an event's way to other trees."""
 
-    towards: int  # the neighbouring root that it ends at; NOBODY: it goes back to the root it came from
+    towards: int  # the neighbouring root that it ends at; NOBODY: any that leads to the targets
     targets: tuple[int, ...]  # roots of trees that want the event and are reached through that one, itself included
-    tries: int = 0  # how often it has come back because the way was not there any more
+    tries: int = 0  # how often it has come back to a root because the way was not there any more
+    returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
 
 class Crossing(EventMessage, frozen=True, tag=35):

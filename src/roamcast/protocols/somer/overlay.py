@@ -9,13 +9,14 @@ and a tree that is gone is known to be gone, because nobody names it as a neighb
 """
 
 from heapq import heappop, heappush
+from typing import Final
 
 from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.somer.messages import Distances, Entry
 
-LIFETIME_PERIODS = 3.5
+LIFETIME_PERIODS: Final = 3.5
 """A root that was not heard of for so long is gone: three advertisements were lost."""
 
 
@@ -27,6 +28,7 @@ class Overlay:
         self._own = own
         self._near: Distances = ()
         self._heard_s: dict[int, float] = {}
+        self._heirs: dict[int, int] = {}  # root that was absorbed -> by whom
         self._lifetime_s = LIFETIME_PERIODS * advertisement_period_s
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed
 
@@ -36,22 +38,27 @@ class Overlay:
         self._vias = None
 
     def learn(self, entry: Entry, now_s: float) -> bool:
-        """Takes in an entry; true if it is what others wait to hear: a tree that is new, wants more than before, or has
-        other neighbours."""
+        """Takes in an entry; true if it is what others wait to hear: a tree that is new, has absorbed another or wants
+        more than before, or neighbours that put other trees within reach or out of it."""
         known = self.entries.get(entry.root)
         if known is not None and entry.sequence <= known.sequence:
             return False
+        before = self.vias.keys()
         self.entries[entry.root] = entry
         self._heard_s[entry.root] = now_s
-        self._vias = None
-        if known is None or [root for root, _ in known.near] != [root for root, _ in entry.near]:
-            return True
-        grown = known.interest is None or (entry.interest is not None and not known.interest.covers(entry.interest))
-        return entry.interest is not None and grown
+        if known is None or known.near != entry.near:
+            self._vias = None
+        inherits = any(self._heirs.get(root) != entry.root for root in entry.absorbed)
+        self._heirs.update((root, entry.root) for root in entry.absorbed)
+        grown = entry.interest is not None and (
+            known is None or known.interest is None or not known.interest.covers(entry.interest)
+        )
+        return known is None or grown or inherits or before != self.vias.keys()
 
     def expire(self, now_s: float) -> None:
         for root in [root for root, heard_s in self._heard_s.items() if heard_s < now_s - self._lifetime_s]:
             del self.entries[root], self._heard_s[root]
+            self._heirs.pop(root, None)
             self._vias = None
 
     def sequence(self, root: int) -> int:
@@ -63,11 +70,32 @@ class Overlay:
         """Roots whose trees want the event, within reach or not."""
         return [r for r, entry in self.entries.items() if entry.interest is not None and entry.interest.matches(event)]
 
+    def heir(self, root: int) -> int:
+        """The root that serves another's tree now: itself if it can be reached, else who absorbed it."""
+        passed = {root}
+        heir = root
+        while heir not in self.vias and heir in self._heirs:
+            heir = self._heirs[heir]
+            if heir in passed:
+                return root
+            passed.add(heir)
+        return heir
+
     def via(self, root: int) -> int:
         """The neighbouring root on the shortest way there, or `NOBODY`."""
+        return self.vias.get(root, NOBODY)
+
+    @property
+    def vias(self) -> dict[int, int]:
+        """For every root within reach the neighbouring root on the shortest way there."""
         if self._vias is None:
             self._vias = self._shortest()
-        return self._vias.get(root, NOBODY)
+        return self._vias
+
+    def adjacent(self, root: int, other: int) -> bool:
+        """Whether `root` has named `other` as its neighbour."""
+        entry = self.entries.get(root)
+        return entry is not None and any(near == other for near, _ in entry.near)
 
     def roles(self) -> dict[int, Role]:
         """The causal nodes of all other trees."""

@@ -13,8 +13,10 @@ has its switch in the parameters.
   period. (The listing in the thesis has the comparison the wrong way round; the text is right.) A border node of the
   tree with the lower root just waits: the other side hears its refresh too.
 - *New roots.* Once per refresh a member above level `new_root_threshold` becomes a root with probability alpha D_T; so
-  does, every `out_period_s`, a node that has no tree. The first refreshes of a new root invite: members of other trees
-  that would stand higher under the sender come over, until the levels on both sides of the border meet.
+  does, after `out_period_s`, a node that has no tree, and with alpha times the last probability after each further one.
+  (The thesis raises it once; two nodes that meet far from all others would wait for minutes.) The first refreshes of a
+  new root invite: members of other trees that would stand higher under the sender come over, until the levels on both
+  sides of the border meet.
 - *No parent to be found.* A node whose neighbours are all in its own subtree tells its children to look for themselves
   (`Dissolve`); in a single tree it would lead its fragment instead, but here only chance makes roots.
 
@@ -26,7 +28,7 @@ within another two. Without any root at the start (small networks, small D_T) th
 multiple of it; events published until then wait at their publishers.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Timer
@@ -35,13 +37,13 @@ from roamcast.protocols.somer.messages import Dissolve, SomerMessages
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.trees.messages import Refresh, SequenceRequest
 
-OUT = ("out", 0)
+OUT: Final = ("out", 0)
 """Timer: without a tree for another `out_period_s`."""
 
-INVITING_PERIODS = 1.5
+INVITING_PERIODS: Final = 1.5
 """A new root's refreshes invite for so many refresh periods: the first one, and one more if the first got lost."""
 
-ATTEMPTS_ALONE = 2
+ATTEMPTS_ALONE: Final = 2
 """After so many requests without a reply a node lets its children go."""
 
 
@@ -56,9 +58,10 @@ class Somer(ContendingTree):
         self._starts_as_root = host.random.random() < parameters.root_density
         self._merge_locked_until_s = 0.0
         self._invites_until_s = 0.0
+        self._draws_outside = 0  # since this node has had no tree
 
     def on_message(self, sender: int, message: Message) -> None:
-        if isinstance(message, Dissolve):
+        if type(message) is Dissolve:
             if sender == self.parent:
                 self._lose_parent()
         else:
@@ -81,12 +84,14 @@ class Somer(ContendingTree):
     def _become_searching(self) -> None:
         super()._become_searching()
         if self.somer.new_roots:
+            self._draws_outside = 0
             self.host.set_timer(self._stretched(self.somer.out_period_s), OUT)
 
     def _draw_outside(self) -> None:
         if self.role != "searching":
             return
-        if self._draws():
+        self._draws_outside += 1
+        if self._draws(self._draws_outside):
             self._become_root(self._newer_than_all())
         else:
             self.host.set_timer(self._stretched(self.somer.out_period_s), OUT)
@@ -104,8 +109,9 @@ class Somer(ContendingTree):
         self._invites_until_s = self.host.now() + INVITING_PERIODS * self.parameters.refresh_period_s
         self._become_root(self._newer_than_all())
 
-    def _draws(self) -> bool:
-        return self.host.random.random() < self.somer.root_density * self.somer.alpha
+    def _draws(self, raised: int = 1) -> bool:
+        """Chance makes a root, with a probability that alpha raises so often."""
+        return self.host.random.random() < self.somer.root_density * self.somer.alpha**raised
 
     def _newer_than_all(self) -> int:
         """A sequence number above all that was heard of, so that everybody around may follow."""
@@ -141,4 +147,5 @@ class Somer(ContendingTree):
         if not close or message.absorb >= self.host.address or now < self._merge_locked_until_s:
             return False
         self._merge_locked_until_s = now + self.parameters.refresh_period_s
+        self._absorbed[message.absorb] = now
         return True

@@ -15,16 +15,18 @@ tree protocols alike. A single broadcast could serve several children at once, b
 collides nor does it tell that a child is gone; with the refresh period of the thesis (10 s, three losses) a broken link
 would then swallow half a minute of events. The failed unicast of an event is what repairs the tree in time.
 
-While a node has no parent it keeps the events that should climb, and sends them when it has one. An event that failed
-on its way up is among them; one that failed on its way down is lost for that branch, since its nodes look for another
-parent by themselves and nobody here knows which. A node's very first events wait until it has been in a tree for
-`SETTLE_S`: where one node finds no tree, its neighbours find none either, and would come too late to hear.
+While a node has no parent it keeps the events that should climb, for `waiting_max_s` at most, and sends them when it
+has one. An event that failed on its way up is among them; one that failed on its way down is lost for that branch,
+since its nodes look for another parent by themselves and nobody here knows which. A node's very first events wait until
+it has been in a tree for `SETTLE_S`: where one node finds no tree, its neighbours find none either, and would come too
+late to hear.
 
 A node that changes its parent by choice keeps the former link working for a while (`former`): it hears and serves both
 until the news has reached the root.
 """
 
 from abc import abstractmethod
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -34,18 +36,18 @@ from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.protocols.trees.children import Children
 from roamcast.protocols.trees.messages import EventMessage, Publication, Subscription
 
-REPORT = ("report", 0)
+REPORT: Final = ("report", 0)
 """Timer: a changed effective interest is due at the parent."""
 
-SETTLE_S = 2.0
-SETTLED = ("settled", 0)
+SETTLE_S: Final = 2.0
+SETTLED: Final = ("settled", 0)
 """Timer: the node has been in its first tree for `SETTLE_S`."""
 
 
 class Disseminator(Protocol):
     """The part of a tree node that carries interests and events; where the tree comes from is its subclass's matter."""
 
-    def __init__(self, host: Host, report_hold_s: float, waiting_max: int) -> None:
+    def __init__(self, host: Host, report_hold_s: float, waiting_max: int, waiting_max_s: float) -> None:
         super().__init__(host)
         self.subscriptions = Subscriptions()
         self.children = Children()
@@ -53,12 +55,13 @@ class Disseminator(Protocol):
         self.former: dict[int, None] = {}  # former parents whose links still work
         self._report_hold_s = report_hold_s
         self._waiting_max = waiting_max
+        self._waiting_max_s = waiting_max_s
         self._reported: Interest | None = None
         self._report_pending = False
         self._seen = SeenCache()
         self._settled = False
         self._early: list[Event] = []  # published before the first tree stood
-        self._waiting: list[EventMessage] = []  # climbing events without a parent to climb to
+        self._waiting: list[tuple[float, EventMessage]] = []  # since when: climbing events without a parent
 
     @property
     @abstractmethod
@@ -162,9 +165,9 @@ class Disseminator(Protocol):
             if neighbour != sender:
                 self.host.send(neighbour, message)
         if self.parent == NOBODY and not self.is_root:
-            self._waiting.append(message)
+            self._waiting.append((self.host.now(), message))
             if len(self._waiting) > self._waiting_max:
-                self.host.dropped("no-tree", self._waiting.pop(0).event.id)
+                self.host.dropped("no-tree", self._waiting.pop(0)[1].event.id)
 
     def _upstream(self) -> list[int]:
         """The parent, if there is one, and the former parents whose links still work."""
@@ -173,8 +176,11 @@ class Disseminator(Protocol):
 
     def _send_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for message in waiting:
-            self._climb(NOBODY, message)
+        for since_s, message in waiting:
+            if since_s < self.host.now() - self._waiting_max_s:
+                self.host.dropped("no-tree", message.event.id)
+            else:
+                self._climb(NOBODY, message)
 
     def _publication_failed(self, neighbour: int, message: EventMessage) -> None:
         """The link gave up on an event; upward it tries again as soon as there is another parent."""

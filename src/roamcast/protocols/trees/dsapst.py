@@ -22,7 +22,7 @@ Joining, roots, merging and the refresh period are as in PS-MAODV. No switch loo
 is what the thesis blames for this protocol's latency.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from roamcast.interests import Interest, union_all
 from roamcast.protocols import api
@@ -32,7 +32,7 @@ from roamcast.protocols.trees.parameters import DsapstParameters
 from roamcast.protocols.trees.ps_maodv import SingleTree
 from roamcast.protocols.trees.tree import PATH_MAX
 
-LEVEL_MIN = 2
+LEVEL_MIN: Final = 2
 """The root's own children already have the shortest path there is."""
 
 
@@ -55,13 +55,12 @@ class Dsapst(SingleTree):
         self.host.set_timer(self._probe_period_s * self.host.random.random(), ("probe", 0))
 
     def on_message(self, sender: int, message: Message) -> None:
-        match message:
-            case Probe():
-                self._on_probe(sender, message)
-            case ProbeReply():
-                self._on_probe_reply(sender, message)
-            case _:
-                super().on_message(sender, message)
+        if type(message) is Probe:
+            self._on_probe(sender, message)
+        elif type(message) is ProbeReply:
+            self._on_probe_reply(sender, message)
+        else:
+            super().on_message(sender, message)
 
     def on_timer(self, timer: Timer) -> None:
         if timer[0] == "probe":

@@ -15,11 +15,12 @@ class TreeParameters(api.Parameters, frozen=True):
     report_hold_s: float = 0.02  # a changed interest waits so long for further changes before it climbs
     linger_s: float = 2.0  # a node that changes its parent keeps the old link working for so long
     waiting_max: int = 256  # climbing events kept while there is no parent; beyond it the oldest is dropped
+    waiting_max_s: float = 4.0  # nor are they kept longer; three requests for a parent take less
 
     def __post_init__(self) -> None:
         for field in ("refresh_period_s", "join_wait_s", "offer_wait_s"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        for field in ("forward_jitter_s", "report_hold_s", "linger_s"):
+        for field in ("forward_jitter_s", "report_hold_s", "linger_s", "waiting_max_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
         for field in ("refresh_losses_max", "join_attempts", "waiting_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")

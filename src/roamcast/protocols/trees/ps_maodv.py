@@ -19,25 +19,25 @@ In a static connected network all nodes are in one tree within `LEAD_WITHIN_S`, 
 before 5 s with up to a few hundred nodes.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from roamcast.protocols import api
 from roamcast.protocols.trees.messages import Refresh, SequenceRequest
 from roamcast.protocols.trees.parameters import PsMaodvParameters, TreeParameters
 from roamcast.protocols.trees.tree import TreeProtocol
 
-LEAD_AFTER_S = 0.6
-LEAD_WITHIN_S = 2.0
+LEAD_AFTER_S: Final = 0.6
+LEAD_WITHIN_S: Final = 2.0
 """When a node that has found no tree at its start leads one: between these two."""
 
-LATENESS = 8
+LATENESS: Final = 8
 """The random time is skewed toward its end by this power, so that the first leader is alone for long enough to reach
 most nodes before the second one loses patience."""
 
-MERGE_PATIENCE_S = 0.5
+MERGE_PATIENCE_S: Final = 0.5
 """A merge that was asked for, or agreed to, is not taken up again for so long."""
 
-MERGE_TRIES = 4
+MERGE_TRIES: Final = 4
 """How often a merge is asked for after a node of the other tree was heard. It can fail: the other tree may have taken a
 newer sequence number meanwhile, or swallowed a third one."""
 

@@ -51,13 +51,12 @@ class SpCombo(SingleTree):
         self._asked_s = -1.0  # when the last request went out
 
     def on_message(self, sender: int, message: Message) -> None:
-        match message:
-            case Appraisal():
-                self._on_appraisal(sender, message)
-            case Appraised():
-                self._on_appraised(message)
-            case _:
-                super().on_message(sender, message)
+        if type(message) is Appraisal:
+            self._on_appraisal(sender, message)
+        elif type(message) is Appraised:
+            self._on_appraised(message)
+        else:
+            super().on_message(sender, message)
 
     # -- the joining node ----------------------------------------------------------------------------------------
 
@@ -66,7 +65,7 @@ class SpCombo(SingleTree):
         super()._search()
 
     def _join_request(self) -> JoinRequest:
-        return JoinRequest(*self.standing, self._attempts > 1, self.effective_interest)
+        return JoinRequest(*self.standing, self._insists(), self.effective_interest)
 
     def _on_passing_offer(self, offer: Offer) -> None:
         if self._offers or self.host.now() < self._asked_s + self._appraisal_wait_s:

@@ -16,9 +16,9 @@ A node that lost its memory in a crash starts with the lowest standing of all. T
 are not its children: a link counts only if both ends know of it, and the reborn node disowns them.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-LEVEL_NONE = 1 << 30
+LEVEL_NONE: Final = 1 << 30
 """Level of a node that has never been in a tree: below every other."""
 
 
@@ -30,4 +30,4 @@ class Standing(NamedTuple):
         return self.sequence > other.sequence or (self.sequence == other.sequence and self.level < other.level)
 
 
-NEWBORN = Standing(0, LEVEL_NONE)
+NEWBORN: Final = Standing(0, LEVEL_NONE)

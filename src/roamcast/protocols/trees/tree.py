@@ -16,10 +16,10 @@ that it has gone to somebody else.
 
 Losing a parent. A failed unicast to the parent or `refresh_losses_max` periods without a new sequence number make a
 member search again. Its subtree stays with it. Only a neighbour that stands above it (see `standing.py`) may be its
-next parent, which no node of its own subtree ever does. If the neighbours all stand too low, the second request
-*insists*: they ask their root along their parents for a newer sequence number (`SequenceRequest`), whose grant comes
-back along the same path and lifts them above the asker. A request that climbs inside the asker's own subtree ends at
-the asker, and so cannot bring a loop about.
+next parent, which no node of its own subtree ever does. If the neighbours all stand too low as far as is known, and
+from the second request on in any case, the request *insists*: they ask their root along their parents for a newer
+sequence number (`SequenceRequest`), whose grant comes back along the same path and lifts them above the asker. A
+request that climbs inside the asker's own subtree ends at the asker, and so cannot bring a loop about.
 
 Merging. Who hears of a tree with a lower root address asks its own root to absorb it; if the root agrees, the grant
 makes the one who asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer than
@@ -34,7 +34,7 @@ reported by each), `effective_interest`. Trace: `structure("parent", peer, value
 root being its own root without a peer, a searching node without either.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.trees.dissemination import SETTLE_S, SETTLED, Disseminator
@@ -58,24 +58,24 @@ from roamcast.protocols.trees.standing import NEWBORN, Standing
 
 Role = Literal["searching", "member", "root"]
 
-START_WITHIN_S = 0.1
+START_WITHIN_S: Final = 0.1
 """Nodes that are switched on together do not all speak at once."""
 
 # Timers, and what happens when they run out.
-BEGIN = ("begin", 0)  # first words
-BEAT = ("refresh", 0)  # the root starts the next refresh
-FORWARD = ("forward", 0)  # the refresh that was heard goes on
-SILENCE = ("silence", 0)  # no new refresh for too long: the parent is lost
-CHOICE = ("choice", 0)  # the wait for offers is over
+BEGIN: Final = ("begin", 0)  # first words
+BEAT: Final = ("refresh", 0)  # the root starts the next refresh
+FORWARD: Final = ("forward", 0)  # the refresh that was heard goes on
+SILENCE: Final = ("silence", 0)  # no new refresh for too long: the parent is lost
+CHOICE: Final = ("choice", 0)  # the wait for offers is over
 # ("linger", address): the link to a former parent ends; ("parting", address): a child that left is forgotten
 
-SEARCH_SLOWDOWN_MAX = 4
+SEARCH_SLOWDOWN_MAX: Final = 4
 """The n-th request in a row waits n times as long for replies, up to this."""
 
-REQUEST_PATIENCE_S = 0.4
+REQUEST_PATIENCE_S: Final = 0.4
 """A node does not ask its root for the same thing twice within this time."""
 
-PATH_MAX = 64
+PATH_MAX: Final = 64
 """A request that has climbed this far is going astray."""
 
 
@@ -86,7 +86,7 @@ class TreeProtocol(Disseminator):
     metric: ClassVar[Metric] = staticmethod(shortest_path)
 
     def __init__(self, host: Host, parameters: TreeParameters) -> None:
-        super().__init__(host, parameters.report_hold_s, parameters.waiting_max)
+        super().__init__(host, parameters.report_hold_s, parameters.waiting_max, parameters.waiting_max_s)
         self.parameters = parameters
         self.role: Role = "searching"
         self.root = NOBODY
@@ -135,27 +135,26 @@ class TreeProtocol(Disseminator):
         self.host.set_timer(self.host.random.random() * START_WITHIN_S, BEGIN)
 
     def on_message(self, sender: int, message: Message) -> None:
-        match message:
-            case Publication():
-                self._on_publication(sender, message)
-            case Refresh():
-                self._on_refresh(sender, message)
-            case JoinRequest():
-                self._on_join_request(sender, message)
-            case JoinReply():
-                self._on_join_reply(sender, message)
-            case Subscription():
-                self.host.cancel_timer(("parting", sender))
-                self.former.pop(sender, None)  # a former parent that is a child now
-                self._on_subscription(sender, message)
-            case Leave():
-                self._forget_child(sender)
-            case Disown():
-                self._on_disown(sender, message)
-            case SequenceRequest():
-                self._on_sequence_request(sender, message)
-            case SequenceGrant():
-                self._on_sequence_grant(sender, message)
+        if type(message) is Publication:
+            self._on_publication(sender, message)
+        elif type(message) is Refresh:
+            self._on_refresh(sender, message)
+        elif type(message) is JoinRequest:
+            self._on_join_request(sender, message)
+        elif type(message) is JoinReply:
+            self._on_join_reply(sender, message)
+        elif type(message) is Subscription:
+            self.host.cancel_timer(("parting", sender))
+            self.former.pop(sender, None)  # a former parent that is a child now
+            self._on_subscription(sender, message)
+        elif type(message) is Leave:
+            self._forget_child(sender)
+        elif type(message) is Disown:
+            self._on_disown(sender, message)
+        elif type(message) is SequenceRequest:
+            self._on_sequence_request(sender, message)
+        elif type(message) is SequenceGrant:
+            self._on_sequence_grant(sender, message)
 
     def on_timer(self, timer: Timer) -> None:
         match timer[0]:
@@ -271,7 +270,17 @@ class TreeProtocol(Disseminator):
         self.host.set_timer(self._stretched(patience * self.parameters.join_wait_s), CHOICE)
 
     def _join_request(self) -> JoinRequest:
-        return JoinRequest(self.standing.sequence, self.standing.level, self._attempts > 1)
+        return JoinRequest(self.standing.sequence, self.standing.level, self._insists())
+
+    def _insists(self) -> bool:
+        """Whether to ask even those who stand too low: nobody else has replied, or is known to be around."""
+        if self._attempts > 1 or self.standing == NEWBORN:  # of whom everybody stands above
+            return self._attempts > 1
+        since_s = self.host.now() - (1 + self.parameters.jitter) * self.parameters.refresh_period_s
+        for _, refresh, heard_s in self.neighbours.present(self.host.now()):
+            if heard_s >= since_s and Standing(refresh.sequence, refresh.level).above(self.standing):
+                return False
+        return True
 
     def _on_join_reply(self, sender: int, message: JoinReply) -> None:
         offered = Standing(message.sequence, message.level)
