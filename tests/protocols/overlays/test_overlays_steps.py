@@ -1,8 +1,9 @@
 """Opportunistic overlays step by step in tiny networks: the paper's examples, its parts, and how to add one."""
 
 import re
+import sys
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol
 from roamcast.protocols.overlays import Overlays
-from roamcast.protocols.overlays.adaptors import Adaptor, Services
-from roamcast.protocols.overlays.channel import BrokerDiscovery, LoadMeasured
+from roamcast.protocols.overlays.adaptors import Adaptor
+from roamcast.protocols.overlays.channel import BrokerDiscovery
 from roamcast.protocols.overlays.overlays import Broker
 from roamcast.testing import TinyNet, line
 
@@ -39,6 +40,13 @@ def broker(net: TinyNet[Protocol], address: int) -> Broker:
     found = node(net, address).broker
     assert found is not None
     return found
+
+
+def diamond() -> TinyNet[Protocol]:
+    """Producer 0 at broker 1; consumer 4 hears brokers 2 and 3. Nobody moves unless told."""
+    net = tiny([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
+    net.subscribe(4, ALL)
+    return net
 
 
 SENT = re.compile(r"Routed source=(\d+) destination=(\d+) hops=1 .*payload=\[(\w+)")
@@ -78,8 +86,7 @@ def test_applications_on_a_brokers_node_use_that_broker_and_do_not_get_their_own
 
 def test_the_relocation_protocol_takes_the_steps_of_the_paper() -> None:
     """Section 2.4, step 3, as far as they show on the air: producer 0 at broker 1, consumer 4 moves from 2 to 3."""
-    net = tiny([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
-    net.subscribe(4, ALL)
+    net = diamond()
     net.run(2.5)
     net.publish(0, 1)
     net.run(2.0)
@@ -106,8 +113,7 @@ def test_the_relocation_protocol_takes_the_steps_of_the_paper() -> None:
 
 
 def test_events_that_were_under_way_are_processed_by_the_source_and_later_ones_by_the_destination() -> None:
-    net = tiny([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
-    net.subscribe(4, ALL)
+    net = diamond()
     net.run(3.0)
     broker(net, 2).relocation.migrate(4, 3)
     for content in range(20):
@@ -119,8 +125,7 @@ def test_events_that_were_under_way_are_processed_by_the_source_and_later_ones_b
 
 @pytest.mark.parametrize("lost", ["HandoffRequest", "HandoffAck", "Detour", "DetourAck", "HandoffState", "Welcome"])
 def test_a_relocation_survives_the_loss_of_any_of_its_messages(lost: str) -> None:
-    net = tiny([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
-    net.subscribe(4, ALL)
+    net = diamond()
     net.run(3.0)
     net.drop(lost, count=4)
     broker(net, 2).relocation.migrate(4, 3)
@@ -177,10 +182,8 @@ def discovery(candidate_load: float, own_load: float, home_hops: int = 3, distan
     assert node(net, 0).member.home == 1
     here = broker(net, 1)
     here.resources.load = own_load
-    report = BrokerDiscovery(0, 2, distance_hops, candidate_load, home_hops)
     here.relocation.migrate(9, 2)  # nobody's client: nothing happens
-    adaptor = here.adaptors[0]
-    adaptor.process(report)
+    here.adaptors[0].process(BrokerDiscovery(0, 2, distance_hops, candidate_load, home_hops))
     return here.relocation.is_relocating(0)
 
 
@@ -227,26 +230,27 @@ def test_load_is_the_share_of_time_that_modulators_take_and_delays_what_they_pro
     assert last.time_s - last.event.time_s == pytest.approx(0.502, abs=0.001)
 
 
-class Listener(Adaptor):
-    """An adaptor of somebody else."""
+class Restless(Adaptor):
+    """An adaptor of somebody else: it sends every client that reports to the other broker."""
 
-    events = (LoadMeasured,)
-    heard: ClassVar[list[float]] = []
+    events = (BrokerDiscovery,)
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
-
-    def process(self, event: LoadMeasured) -> None:
-        self.heard.append(event.load)
+    def process(self, event: BrokerDiscovery) -> None:
+        self.services.relocation.migrate(event.client, 3 - self.services.host.address)
 
 
 def test_an_adaptor_is_added_by_naming_it(monkeypatch: pytest.MonkeyPatch) -> None:
     module = type(pytest)("somebodys_adaptors")
-    monkeypatch.setattr(module, "Listener", Listener, raising=False)
-    monkeypatch.setitem(__import__("sys").modules, "somebodys_adaptors", module)
-    net = tiny(line(2), "0", adaptors="topology,somebodys_adaptors:Listener")
-    net.run(5.0)
-    assert Listener.heard
+    monkeypatch.setattr(module, "Restless", Restless, raising=False)
+    monkeypatch.setitem(sys.modules, "somebodys_adaptors", module)
+    net = tiny([(0, 1), (1, 2), (0, 2)], "1,2", adaptors="topology,somebodys_adaptors:Restless")
+    net.subscribe(0, ALL)
+    net.run(3.0)
+    homes = [node(net, 0).member.home]
+    for _ in range(3):
+        net.run(4.0)
+        homes.append(node(net, 0).member.home)
+    assert homes in ([1, 2, 1, 2], [2, 1, 2, 1])
 
 
 @pytest.mark.parametrize("adaptors", ["topologie", "somewhere:Else", "json:loads"])
@@ -358,3 +362,39 @@ def test_a_node_that_leaves_is_forgotten_and_a_leaving_broker_sends_its_clients_
     node(net, 0).leave()
     net.run(1.0)
     assert 0 not in broker(net, 3 - home).clients.table
+
+
+def test_what_a_producer_that_vanished_had_handed_over_is_delivered_although_its_home_has_changed() -> None:
+    net = tiny([(0, 1), (1, 2), (1, 3), (2, 3), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
+    net.subscribe(4, ALL)
+    net.node(0).advertise(ALL)
+    net.run(4.0)
+    assert node(net, 0).member.home == 1
+    net.unlink(3, 4)
+    net.publish(0, 7)
+    net.run(1.0)
+    net.crash(0)
+    assert broker(net, 1).relocation.migrate(0, 2)
+    net.run(5.0)
+    assert 0 not in broker(net, 1).clients.table
+    net.link(3, 4)
+    run_until(net, lambda: bool(net.contents(4)), 30.0)
+    assert net.contents(4) == [7]
+
+
+def test_a_consumer_that_returns_gets_nothing_that_a_producer_published_before_and_brings_to_a_new_home() -> None:
+    net = tiny([(0, 1), (0, 2), (1, 2), (1, 4), (2, 4)], "1,2", adaptors="", discovery_period_s=1000.0)
+    net.subscribe(4, ALL)
+    net.node(0).advertise(ALL)
+    net.run(4.0)
+    net.publish(0, 7)
+    net.run(1.0)
+    assert net.contents(4) == [7]
+    net.restart(4)
+    net.subscribe(4, ALL)
+    net.run(2.0)
+    assert broker(net, 1).relocation.migrate(0, 2)
+    net.run(2.0)
+    net.publish(0, 8)
+    net.run(2.0)
+    assert net.contents(4) == [7, 8]

@@ -1,4 +1,4 @@
-"""The data structures of a broker: topology table, intake, log."""
+"""The data structures of a broker: topology table, intake, log, patience."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +7,7 @@ from roamcast.events import Event, event_id
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.log import Entry, ProducerLog
 from roamcast.protocols.overlays.messages import LinkState
+from roamcast.protocols.overlays.repeats import Attempt, Patience
 from roamcast.protocols.overlays.tables import TopologyTable
 from roamcast.seeds import Random
 
@@ -198,3 +199,32 @@ def test_the_store_has_a_bound_and_a_lifetime() -> None:
     assert [entry.event.number for entry in log.expire(4.0, 3)] == [3]
     assert log.previous(7, 5) == 4
     assert log.previous(7, 4) == 0
+
+
+def waits_s(patience: Patience, tries: int) -> list[float]:
+    """How long it waits after each of so many tries in vain."""
+    attempt = Attempt()
+    waits = []
+    for _ in range(tries):
+        patience.tried(attempt, 100.0)
+        waits.append(attempt.due_s - 100.0)
+    return waits
+
+
+def test_waits_double_up_to_eight_times_the_shortest() -> None:
+    assert waits_s(Patience(2.0), 6) == [2.0, 4.0, 8.0, 16.0, 16.0, 16.0]
+
+
+def test_answers_that_take_long_make_patient_and_quick_ones_impatient_again() -> None:
+    patience = Patience(2.0)
+    for _ in range(40):
+        slow = Attempt()
+        patience.tried(slow, 0.0)
+        patience.answered(slow, 5.0)
+    assert 9.9 < waits_s(patience, 1)[0] < 10.0
+    assert waits_s(patience, 3)[2] == 16.0
+    for _ in range(40):
+        quick = Attempt()
+        patience.tried(quick, 0.0)
+        patience.answered(quick, 0.1)
+    assert waits_s(patience, 1) == [2.0]

@@ -79,6 +79,18 @@ def test_a_neighbour_that_was_heard_keeps_its_number() -> None:
     assert (route.next_hop, route.hops, route.sequence) == (9, 1, 10)
 
 
+def test_a_known_neighbour_that_was_heard_lives_longer_and_nobody_else_does() -> None:
+    table = RouteTable(delete_period_s=50.0)
+    table.learn(1, 7, 1, 1, 10.0, 0.0)
+    table.learn(2, 7, 2, 1, 10.0, 0.0)
+    assert table.is_neighbour(1, 15.0, 5.0)
+    assert table.next_hop(1, 12.0) == 1
+    assert not table.is_neighbour(1, 30.0, 16.0)  # expired meanwhile
+    assert not table.is_neighbour(2, 15.0, 5.0)
+    assert not table.is_neighbour(3, 15.0, 5.0)
+    assert table.next_hop(2, 12.0) == NOBODY
+
+
 def test_an_unnumbered_route_yields_to_any_number() -> None:
     routes = RouteTable(5.0)
     routes.learn(9, None, 1, 9, 1.0, 0.0)
