@@ -6,12 +6,13 @@ only through what these document for that purpose (`protocols/trees/tree.py`) an
 """
 
 from roamcast.checkers.deliveries import check_deliveries, check_served
-from roamcast.checkers.trees import Agreement, check_coverage, check_no_cycles, check_roles
+from roamcast.checkers.trees import Agreement, Coverage, check_coverage, check_no_cycles, check_roles
 from roamcast.checkers.watch import Checker, InvariantError, Watch
 
 __all__ = [
     "Agreement",
     "Checker",
+    "Coverage",
     "InvariantError",
     "Watch",
     "check_coverage",

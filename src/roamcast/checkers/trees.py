@@ -87,15 +87,40 @@ def _at_odds(nodes: dict[int, TreeProtocol]) -> Iterator[tuple[int, int, str]]:
 
 
 def check_coverage(simulation: Simulation) -> None:
-    """What a parent holds of a child's wishes covers them, and so each effective interest covers its subtree's. Holds
-    when nothing has changed for a while."""
-    nodes = tree_nodes(simulation)
+    """What a parent holds of a child's wishes covers them, and so each effective interest covers its subtree's; child
+    and parent name the same root. Holds when nothing has changed for a while."""
+    for fault in uncovered(tree_nodes(simulation)).values():
+        raise InvariantError(fault)
+
+
+class Coverage:
+    """`check_coverage` for networks that never rest: from `from_s` on no link fails it for more than `bound_s` at a
+    stretch."""
+
+    def __init__(self, bound_s: float, from_s: float = 0.0) -> None:
+        self._bound_s = bound_s
+        self._from_s = from_s
+        self._since_s: dict[tuple[int, int], float] = {}
+
+    def __call__(self, simulation: Simulation) -> None:
+        now = simulation.scheduler.now
+        faults = uncovered(tree_nodes(simulation)) if now >= self._from_s else {}
+        self._since_s = {link: self._since_s.get(link, now) for link in faults}
+        for link, since_s in self._since_s.items():
+            if now - since_s > self._bound_s:
+                raise InvariantError(f"since {since_s:.2f} s: {faults[link]}")
+
+
+def uncovered(nodes: dict[int, TreeProtocol]) -> dict[tuple[int, int], str]:
+    """The links at which something is missing, each with what it is."""
+    faults: dict[tuple[int, int], str] = {}
     for child, parent in links(nodes):
         wanted, held = nodes[child].effective_interest, nodes[parent].children.interest(child)
-        if wanted is not None and (held is None or not held.covers(wanted)):
-            raise InvariantError(f"{parent} holds {held} for its child {child}, which wants {wanted}")
         effective = nodes[parent].effective_interest
-        if wanted is not None and (effective is None or not effective.covers(wanted)):
-            raise InvariantError(f"{parent} wants {effective} as a whole, its child {child} {wanted}")
-        if nodes[child].root != nodes[parent].root:
-            raise InvariantError(f"{child} is in the tree of {nodes[child].root}, its parent {parent} is not")
+        if wanted is not None and (held is None or not held.covers(wanted)):
+            faults[child, parent] = f"{parent} holds {held} for its child {child}, which wants {wanted}"
+        elif wanted is not None and (effective is None or not effective.covers(wanted)):
+            faults[child, parent] = f"{parent} wants {effective} as a whole, its child {child} {wanted}"
+        elif nodes[child].root != nodes[parent].root:
+            faults[child, parent] = f"{child} is in the tree of {nodes[child].root}, its parent {parent} is not"
+    return faults

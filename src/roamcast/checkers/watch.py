@@ -16,7 +16,8 @@ Checker = Callable[[Simulation], None]
 
 
 class Watch:
-    """A simulation that stops every `step_s` to be checked. A failure tells the run that shows it again."""
+    """A simulation that is checked every `step_s`, or with 0 after every instant at which anything happens. A failure
+    tells the run that shows it again."""
 
     def __init__(self, run: Run, *checkers: Checker, step_s: float = 0.1) -> None:
         self.simulation = Simulation(run)
@@ -26,11 +27,13 @@ class Watch:
 
     def run_until(self, t_s: float) -> None:
         simulation = self.simulation
-        while simulation.scheduler.now < t_s:
-            simulation.run_until(min(t_s, simulation.scheduler.now + self._step_s))
+        scheduler = simulation.scheduler
+        while scheduler.now < t_s:
+            step_to_s = scheduler.now + self._step_s if self._step_s else scheduler.next_s(t_s)
+            simulation.run_until(min(t_s, step_to_s))
             for checker in self._checkers:
                 try:
                     checker(simulation)
                 except InvariantError as broken:
                     run = msgspec.json.encode(self._run).decode()
-                    raise InvariantError(f"at {simulation.scheduler.now:.3f} s: {broken}; run {run}") from None
+                    raise InvariantError(f"at {scheduler.now:.3f} s: {broken}; run {run}") from None

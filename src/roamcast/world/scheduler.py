@@ -31,6 +31,10 @@ class Scheduler:
         else:
             due.append((callback, argument))
 
+    def next_s(self, until_s: float) -> float:
+        """The next instant at which something is due, but no later than `until_s`."""
+        return min(self._instants[0], until_s) if self._instants else until_s
+
     def run(self, until_s: float) -> None:
         """Runs everything due up to and including `until_s`."""
         instants = self._instants

@@ -1,25 +1,40 @@
 """Randomised networks under faults: what must hold at every instant does, for all tree protocols."""
 
+from collections.abc import Callable
+
 import pytest
 
 from roamcast.checkers import (
     Agreement,
+    Coverage,
     InvariantError,
     Watch,
-    check_coverage,
     check_deliveries,
     check_no_cycles,
     check_roles,
     check_served,
 )
+from roamcast.checkers.trees import uncovered
+from roamcast.interests import Intervals
+from roamcast.protocols.api import Host
+from roamcast.protocols.catalogue import build_protocol, protocol_parameters
+from roamcast.protocols.trees.tree import TreeProtocol
+from roamcast.seeds import derive
+from roamcast.testing import TinyNet, ring
 from roamcast.world.scenario import Causal, Faults, Mobility, Partition, Radio, Run, Scenario, Workload
 
 PROTOCOLS = ["ps-maodv", "sp-combo", "dsapst", "somer"]
+NODES = 14  # of the hand-made network
+ALL = Intervals.of((0, 100))
 QUICK: dict[str, float] = {"refresh_period_s": 2.0}
 """Short periods, so that a short run sees many of them."""
 
 AGREEMENT_S = 3 * 2.0 * 1.1 + 2.0 + 5.0
 """Silence makes either end forget the other; a refresh period and the linger time come on top."""
+
+
+REPORTED_S = 0.5
+"""A changed interest climbs a hop each 20 ms, and a new root comes down as fast as the refresh."""
 
 
 def quick(protocol: str) -> dict[str, str | int | float | bool]:
@@ -58,7 +73,7 @@ def test_invariants_hold_under_mobility_loss_crashes_and_a_partition(protocol: s
     radio = Radio(model="ideal", loss=0.1 * (seed % 3)) if seed % 3 else Radio(model="dcf", preset="ns2")
     scenario = troubled(seed, radio)
     run = Run(scenario=scenario, protocol=protocol, parameters=quick(protocol), seed=seed)
-    watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), step_s=0.02)
+    watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), step_s=0.0)
     watch.run_until(scenario.duration_s)
     watch.simulation.finish()
     check_deliveries(watch.simulation.recorder.table())
@@ -79,14 +94,59 @@ def test_once_faults_stop_every_reachable_subscriber_is_served(protocol: str, se
         faults=Faults(partitions=(Partition(from_s=8, until_s=20, west_m=0, south_m=0, east_m=300, north_m=600),)),
     )
     run = Run(scenario=scenario, protocol=protocol, parameters=quick(protocol), seed=seed)
-    watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), step_s=0.25)
+    coverage = Coverage(REPORTED_S, from_s=settled_s)
+    watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), coverage, step_s=0.05)
     watch.run_until(scenario.duration_s)
     watch.simulation.finish()
     table = watch.simulation.recorder.table()
     check_deliveries(table)
     assert check_served(table, settled_s, within_s=1.0) > 50
-    if protocol in ("ps-maodv", "sp-combo"):  # the others go on rearranging themselves
-        check_coverage(watch.simulation)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_once_crashes_losses_and_joins_stop_everybody_is_served(protocol: str, seed: int) -> None:
+    """The same bound after other faults, on hand-made links: nodes die, two of them for good, return and join late,
+    links break, and of all frames a tenth is lost."""
+    random = derive(seed, "faults")
+    links = [*ring(NODES), *((node, (node + 3) % NODES) for node in range(0, NODES, 2))]
+    net: TinyNet[TreeProtocol] = TinyNet(links, _maker(protocol), seed=seed)
+    late, dead = 5, (2, 9)
+    net.crash(late)
+    for node in set(range(NODES)) - {late}:
+        net.subscribe(node, ALL)
+    for step in range(40):
+        victim = random.randrange(NODES)
+        if step % 8 == 0 and victim not in (late, *dead):
+            net.restart(victim)
+            net.subscribe(victim, ALL)
+        a, b = links[random.randrange(len(links))]
+        net.drop(sender=a, receiver=b, count=3)
+        net.unlink(a, b)
+        net.publish(random.choice([n for n in range(NODES) if net.host(n).alive]), 1)
+        net.run(0.5)
+        net.link(a, b)
+    for node in dead:
+        net.crash(node)
+    net.restart(late)
+    net.subscribe(late, ALL)
+    net.run(3 * AGREEMENT_S + 10.0)
+    alive = [node for node in range(NODES) if node not in dead]
+    for publisher in alive:
+        event = net.publish(publisher, 7)
+        net.run(1.0)
+        assert net.receivers(event) == [node for node in alive if node != publisher]
+    net.run(REPORTED_S)
+    assert not uncovered({node: net.node(node) for node in alive})
+
+
+def _maker(protocol: str) -> Callable[[Host], TreeProtocol]:
+    def make(host: Host) -> TreeProtocol:
+        made = build_protocol(protocol, host, protocol_parameters(protocol, quick(protocol)))
+        assert isinstance(made, TreeProtocol)
+        return made
+
+    return make
 
 
 def test_a_failure_names_the_run() -> None:
