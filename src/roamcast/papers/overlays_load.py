@@ -20,6 +20,7 @@ LOADS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 QUICK_LOADS = (0.2, 0.3, 0.5, 0.7, 1.0)
 
 BALANCED, UNBALANCED = "with load balancing", "without"
+BALANCING: Tables = {"adaptors": "topology,home-broker,load-balancing"}
 NEVER = 1e9  # a load that is never reached
 
 SETTING = (
@@ -31,6 +32,15 @@ SETTING = (
 def _at(curve: str, load: float, parameters: Tables) -> Variant:
     cost_s = load * BROKERS / (CONSUMERS * PRODUCERS * RATE_PER_S)
     return Variant(curve, load, {"modulator": f"work({cost_s:.6f})"} | parameters)
+
+
+def _variants(curves: dict[str, Tables], loads: tuple[float, ...]) -> tuple[Variant, ...]:
+    return tuple(_at(curve, load, parameters) for curve, parameters in curves.items() for load in loads)
+
+
+def _difference(values: Values, load: float, curve: str, other: str) -> float:
+    """By how much the curve lies below the other at a load."""
+    return values[other][load] - values[curve][load]
 
 
 def _campaign(variants: tuple[Variant, ...], seeds: int, duration_s: int) -> Tables:
@@ -67,17 +77,9 @@ def busiest_broker(trace: DataFrame) -> DataFrame:
 
 
 def _figure_13() -> Figure:
-    def variants(loads: tuple[float, ...]) -> tuple[Variant, ...]:
-        balanced: Tables = {"adaptors": "topology,home-broker,load-balancing"}
-        unbalanced: Tables = {"adaptors": "topology,home-broker", "overload_threshold": NEVER}
-        return (
-            *(_at(BALANCED, load, balanced) for load in loads),
-            *(_at(UNBALANCED, load, unbalanced) for load in loads),
-        )
-
-    def relief(values: Values, load: float) -> float:
-        return values[UNBALANCED][load] - values[BALANCED][load]
-
+    unbalanced: Tables = {"adaptors": "topology,home-broker", "overload_threshold": NEVER}
+    variants = partial(_variants, {BALANCED: BALANCING, UNBALANCED: unbalanced})
+    relief = partial(_difference, curve=BALANCED, other=UNBALANCED)
     return Figure(
         id="overlay-13",
         title="The busiest broker's load by average load",
@@ -122,16 +124,8 @@ def _figure_13() -> Figure:
 
 
 def _figure_14() -> Figure:
-    def variants(loads: tuple[float, ...]) -> tuple[Variant, ...]:
-        balanced: Tables = {"adaptors": "topology,home-broker,load-balancing"}
-        return (
-            *(_at(OPPORTUNISTIC, load, balanced) for load in loads),
-            *(_at(STATIC, load, {"adaptors": ""}) for load in loads),
-        )
-
-    def gain(values: Values, load: float) -> float:
-        return values[STATIC][load] - values[OPPORTUNISTIC][load]
-
+    variants = partial(_variants, {OPPORTUNISTIC: BALANCING, STATIC: {"adaptors": ""}})
+    gain = partial(_difference, curve=OPPORTUNISTIC, other=STATIC)
     return Figure(
         id="overlay-14",
         title="Paths from producers to consumers by average load",
