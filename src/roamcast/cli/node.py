@@ -24,6 +24,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from roamcast.causal import Specification, parse_specification
+from roamcast.causal.specification import ARROW
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
@@ -34,6 +36,7 @@ from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
 
 LINE_BYTES_MAX = 65_536
+DEPENDENCIES_BYTES_MAX = 65_536
 COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, stats, quit"
 
 
@@ -56,6 +59,10 @@ def node(
     position: Annotated[str | None, typer.Option(help="Where it stands: X,Y in metres.")] = None,
     site: Annotated[str | None, typer.Option(help="Size of the deployment, WxH in metres.")] = None,
     range_m: Annotated[float | None, typer.Option("--range", help="Nominal radio range in metres.")] = None,
+    dependencies: Annotated[
+        str | None,
+        typer.Option(help="Which events cause which others, as in 'a => b; b => c', or a file that says so."),
+    ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
@@ -74,7 +81,7 @@ def node(
         group=neighbourhood,
         peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
         position=None if position is None else _point(position),
-        site=_site(site, range_m),
+        site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
@@ -120,15 +127,37 @@ def _point(text: str) -> Point:
     return x_m, y_m
 
 
-def _site(size: str | None, range_m: float | None) -> Site | None:
-    if size is None and range_m is None:
+def _site(size: str | None, range_m: float | None, dependencies: Specification | None) -> Site | None:
+    if size is None and range_m is None and dependencies is None:
         return None
     if size is None or range_m is None:
-        raise ConfigurationError("--site and --range: must be given together")
+        named = "--site and --range" if dependencies is None else "--dependencies, --site and --range"
+        raise ConfigurationError(f"{named}: must be given together")
     width_m, height_m = size_m("--site", size)
     if not (0 < width_m < math.inf and 0 < height_m < math.inf and 0 < range_m < math.inf):
         raise ConfigurationError(f"--site {size} --range {range_m:g}: must be above 0 and finite")
-    return Site(width_m, height_m, range_m)
+    return Site(width_m, height_m, range_m, dependencies)
+
+
+def _dependencies(text: str, language: str) -> Specification:
+    """The specification itself, or what a file of that name says."""
+    if language == "content":
+        raise ConfigurationError("--dependencies: only for --language intervals or topics, not for 'content'")
+    if ARROW in text:
+        return parse_specification(text, language=language)
+    path = Path(text)
+    if not path.is_file():  # a pipe or a device could keep us reading for ever
+        raise ConfigurationError(f"--dependencies {text!r}: must be like 'a => b; b => c' or the name of a file")
+    try:
+        with path.open("rb") as file:
+            content = file.read(DEPENDENCIES_BYTES_MAX + 1)
+        if len(content) > DEPENDENCIES_BYTES_MAX:
+            raise ConfigurationError(f"--dependencies {text!r}: must be at most {DEPENDENCIES_BYTES_MAX} bytes long")
+        return parse_specification(content.decode("utf-8-sig"), language=language)
+    except OSError as error:
+        raise ConfigurationError(f"--dependencies {text!r}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"--dependencies {text!r}: is not text in UTF-8") from None
 
 
 class _Printer:

@@ -29,8 +29,8 @@ from roamcast.protocols import api
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.trees.messages import Probe, ProbeReply, Refresh, TreeMessages
 from roamcast.protocols.trees.parameters import DsapstParameters
+from roamcast.protocols.trees.petitions import PATH_MAX
 from roamcast.protocols.trees.ps_maodv import SingleTree
-from roamcast.protocols.trees.tree import PATH_MAX
 
 LEVEL_MIN: Final = 2
 """The root's own children already have the shortest path there is."""

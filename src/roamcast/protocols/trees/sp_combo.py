@@ -31,8 +31,8 @@ from roamcast.protocols.api import Host, Message
 from roamcast.protocols.trees.messages import Appraisal, Appraised, JoinReply, JoinRequest, TreeMessages
 from roamcast.protocols.trees.metrics import Metric, Offer, combination
 from roamcast.protocols.trees.parameters import SpComboParameters
+from roamcast.protocols.trees.petitions import PATH_MAX
 from roamcast.protocols.trees.ps_maodv import SingleTree
-from roamcast.protocols.trees.tree import PATH_MAX
 
 
 class SpCombo(SingleTree):

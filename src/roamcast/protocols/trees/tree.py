@@ -21,11 +21,7 @@ from the second request on in any case, the request *insists*: they ask their ro
 sequence number (`SequenceRequest`), whose grant comes back along the same path and lifts them above the asker. A
 request that climbs inside the asker's own subtree ends at the asker, and so cannot bring a loop about.
 
-Merging. Who hears of a tree with a lower root address asks its own root to absorb it; if the root agrees, the grant
-makes the one who asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer than
-both. Members of that tree take the sender as their parent and pass it on, until their old root has become a member too.
-This is MAODV's partition merge, in which the higher address initiates and survives; the difference is that not only the
-path between the roots is turned round but everybody takes the shortest way to the tree that absorbs him.
+Newer sequence numbers and merging: `petitions.py`.
 
 Changing the parent by choice (a merge, and what protocols add) keeps the former link alive for `linger_s`.
 
@@ -34,10 +30,10 @@ reported by each), `effective_interest`. Trace: `structure("parent", peer, value
 root being its own root without a peer, a searching node without either.
 """
 
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
-from roamcast.protocols.trees.dissemination import SETTLE_S, SETTLED, Disseminator
+from roamcast.protocols.trees.dissemination import SETTLE_S, SETTLED
 from roamcast.protocols.trees.messages import (
     Disown,
     EventMessage,
@@ -54,9 +50,8 @@ from roamcast.protocols.trees.messages import (
 from roamcast.protocols.trees.metrics import Metric, Offer, shortest_path
 from roamcast.protocols.trees.neighbours import Neighbours
 from roamcast.protocols.trees.parameters import TreeParameters
+from roamcast.protocols.trees.petitions import PetitioningTree
 from roamcast.protocols.trees.standing import NEWBORN, Standing
-
-Role = Literal["searching", "member", "root"]
 
 START_WITHIN_S: Final = 0.1
 """Nodes that are switched on together do not all speak at once."""
@@ -72,39 +67,22 @@ CHOICE: Final = ("choice", 0)  # the wait for offers is over
 SEARCH_SLOWDOWN_MAX: Final = 4
 """The n-th request in a row waits n times as long for replies, up to this."""
 
-REQUEST_PATIENCE_S: Final = 0.4
-"""A node does not ask its root for the same thing twice within this time."""
 
-PATH_MAX: Final = 64
-"""A request that has climbed this far is going astray."""
-
-
-class TreeProtocol(Disseminator):
+class TreeProtocol(PetitioningTree):
     """A node of a publish/subscribe tree. Subclasses say who becomes a root and which trees merge."""
 
     messages = TreeMessages
     metric: ClassVar[Metric] = staticmethod(shortest_path)
 
     def __init__(self, host: Host, parameters: TreeParameters) -> None:
-        super().__init__(host, parameters.report_hold_s, parameters.waiting_max, parameters.waiting_max_s)
+        super().__init__(host, parameters)
         self.parameters = parameters
-        self.role: Role = "searching"
-        self.root = NOBODY
-        self.standing = NEWBORN
         self.neighbours = Neighbours(parameters.silence_s)
         self._offers: dict[int, Offer] = {}
         self._attempts = 0
-        self._askers: dict[int, JoinRequest] = {}  # neighbours that wait for a newer sequence number
         self._suitor = NOBODY  # neighbour that was asked to be the next parent
-        self._absorbs = NOBODY  # to be named in the next refresh
         self._invites = False
         self._forwards = False  # a refresh is due
-        self._asked_until_s: dict[int, float] = {}  # tree to absorb, or NOBODY -> when the root may be asked again
-        self._asked_sequence = 0  # the sequence number that was last asked for
-
-    @property
-    def is_root(self) -> bool:
-        return self.role == "root"
 
     # -- the protocol's own decisions ----------------------------------------------------------------------------
 
@@ -114,10 +92,6 @@ class TreeProtocol(Disseminator):
 
     def _on_foreign_refresh(self, sender: int, message: Refresh) -> None:
         """A node of another tree is in range."""
-
-    def _agrees_to_merge(self, message: SequenceRequest) -> bool:
-        """The root decides whether to absorb the tree of `message.absorb`."""
-        return False
 
     def _follows(self, message: Refresh) -> bool:
         """Whether this node leaves its parent for the sender of another tree's refresh."""
@@ -410,78 +384,6 @@ class TreeProtocol(Disseminator):
         if neighbour in self.former:
             del self.former[neighbour]
             self.host.send(neighbour, Leave())
-
-    # -- newer sequence numbers, and merging ---------------------------------------------------------------------
-
-    def _request_sequence(self, message: SequenceRequest) -> None:
-        """Asks the root, which may be this node. Of several that ask for the same in a while, one is enough."""
-        now = self.host.now()
-        again = now < self._asked_until_s.get(message.absorb, 0.0)
-        if again and (message.absorb != NOBODY or message.needed <= self._asked_sequence):
-            return
-        self._asked_until_s[message.absorb] = now + REQUEST_PATIENCE_S
-        if message.absorb == NOBODY:
-            self._asked_sequence = message.needed
-        if self.role == "root":
-            self._grant(NOBODY, message)
-        elif self.role == "member":
-            self.host.send(self.parent, message)
-
-    def _request_merge(self, refresh: Refresh) -> None:
-        """Asks the own root to absorb another tree, one of whose nodes was heard."""
-        needed = max(refresh.sequence, self.standing.sequence) + 1
-        distance = self.standing.level + refresh.level + 1
-        self._request_sequence(SequenceRequest(needed, refresh.root, distance))
-
-    def _on_sequence_request(self, sender: int, message: SequenceRequest) -> None:
-        self.children.heard(sender, self.host.now())
-        enough = message.absorb == NOBODY and self.standing.sequence >= message.needed
-        if self.role == "root" or (self.role == "member" and enough):
-            self._grant(sender, message)
-        elif message.absorb == NOBODY and len(message.path) < PATH_MAX and self.role == "member":
-            path = (*message.path, sender)
-            self.host.send(self.parent, SequenceRequest(message.needed, path=path))
-        elif len(message.path) < PATH_MAX:
-            path = (*message.path, sender)
-            self._request_sequence(SequenceRequest(message.needed, message.absorb, message.distance, path))
-
-    def _grant(self, asker: int, message: SequenceRequest) -> None:
-        """Answers a request, as the root or as one whose sequence number is new enough already."""
-        if message.absorb != NOBODY and not self._agrees_to_merge(message):
-            return
-        if message.needed > self.standing.sequence:
-            self.standing = Standing(message.needed, self.standing.level)
-        sequence, level = self.standing
-        if asker == NOBODY:
-            self._use_grant(message.absorb)
-        else:
-            self.host.send(asker, SequenceGrant(self.root, sequence, level, message.absorb, message.path))
-
-    def _on_sequence_grant(self, sender: int, message: SequenceGrant) -> None:
-        offered = Standing(message.sequence, message.level)
-        if sender != self.parent or not offered.above(self.standing):
-            return
-        moved = message.root != self.root or offered.level + 1 != self.standing.level
-        self._stand(message.root, Standing(offered.sequence, offered.level + 1))
-        if message.path:
-            sequence, level = self.standing
-            onward = SequenceGrant(self.root, sequence, level, message.absorb, message.path[:-1])
-            self.host.send(message.path[-1], onward)
-        else:
-            self._use_grant(message.absorb)
-        if moved:
-            self._pass_on()
-
-    def _use_grant(self, absorb: int) -> None:
-        """The newer sequence number is here: absorb the tree that was met, or reply to those who wait."""
-        if absorb != NOBODY:
-            self._absorbs = absorb
-            self._send_refresh()
-            return
-        askers, self._askers = self._askers, {}
-        for asker, request in askers.items():
-            if self.standing.above(Standing(request.sequence, request.level)):
-                self._reply(asker, request)
 
     def _stretched(self, duration_s: float) -> float:
         return duration_s * (1 + self.parameters.jitter * self.host.random.random())
