@@ -47,10 +47,15 @@ def extensions() -> list[Extension]:
         ["--config-file=", "--ignore-missing-imports", *(str(file) for file in files if compiles(file))],
         group_name="roamcast",
         multi_file=True,
-        opt_level="2",
+        opt_level="3",
     )
-    for extension in made:
-        extension.extra_compile_args.append("-ffp-contract=off")  # floats as Python computes them, on every machine
+    if os.name == "posix":
+        for extension in made:
+            extension.extra_compile_args += [
+                "-ffp-contract=off",  # floats as Python computes them, on every machine
+                "-fno-semantic-interposition",  # calls inside the library need no detour
+                "-fvisibility=hidden",
+            ]
     return made
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from zipfile import ZipFile
@@ -79,7 +79,7 @@ class SourcesOnly(MetaPathFinder):
 def settle() -> str:
     """Chooses the form for this process, and says which: `compiled`, or `interpreted` and why."""
     note = PACKAGE / NOTE
-    if not note.is_file():
+    if not (note.is_file() and any((PACKAGE / f"seeds{suffix}").is_file() for suffix in EXTENSION_SUFFIXES)):
         return "interpreted: this installation was not compiled"
     if os.environ.get("ROAMCAST_PURE", "0") not in ("", "0"):
         sys.meta_path.insert(0, SourcesOnly())

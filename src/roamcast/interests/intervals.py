@@ -62,7 +62,8 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
         return not self.ranges
 
     def matches(self, event: Event) -> bool:
-        return self.contains(event.content)
+        value = event.content
+        return isinstance(value, (int, float)) and sets.contains(self.ranges, value)
 
     def contains(self, value: object) -> bool:
         return isinstance(value, (int, float)) and sets.contains(self.ranges, value)
