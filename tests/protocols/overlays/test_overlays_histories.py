@@ -26,7 +26,6 @@ the histories of other seeds.
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -108,7 +107,7 @@ KINDS = {
     "relocations": Kind(CALM, RADIOS),
     "moves": Kind(ROAMING, RADIOS),
     "crashes": Kind(FAILING, RADIOS),
-    "small stores": Kind(FAILING, RADIOS, {"store_events": 6, "store_lifetime_s": 90.0}),
+    "small-stores": Kind(FAILING, RADIOS, {"store_events": 6, "store_lifetime_s": 90.0}),
 }
 
 
@@ -393,6 +392,6 @@ def test_nothing_owed_is_lost_and_nothing_is_duplicated_reordered_or_unexpected(
         wrongs = judge(history, live_through(history))
         if any(wrongs):
             smallest = shrink(seed, KINDS[name], steps)
-            replay = f"ROAMCAST_HISTORIES={seed} python -m pytest {Path(__file__).relative_to(Path.cwd())} -k '{name}'"
+            replay = f"ROAMCAST_HISTORIES={seed} python -m pytest -n 0 {os.path.relpath(__file__)} -k {name}"
             story = "\n".join(map(str, smallest))
             pytest.fail(f"{wrongs}\nreplay: {replay}\nsmallest history:\n{story}")
