@@ -18,7 +18,8 @@ A node at which a copy cannot go on tells its parent which routes it still has, 
 report. Whoever knows another way on the way up takes it; otherwise the root plans anew with what it just learned. When
 trees merge, ways between roots are lost, or point at each other, for a moment. A root that knows no way to a target, or
 only one that it has used already, or gets a copy back again, keeps it until its view of the others changes, and looks
-again every `STRAND_RETRY_S` in any case. After `TRIES_MAX` such waits and returns together it gives up (`no-route`).
+again every `STRAND_RETRY_S` in any case. After `WAITS_MAX` waits in all, or `TRIES_MAX` returns, it
+gives up (`no-route`).
 """
 
 from collections.abc import Iterable
@@ -35,8 +36,9 @@ from roamcast.protocols.trees.messages import EventMessage, Publication
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
-TRIES_BITS: Final = 3
-TRIES_MAX: Final = 7  # fits into `TRIES_BITS`
+WAITS_MAX: Final = 4  # after that a copy is given up; with fewer, trees that merge lose events even at rest
+TRIES_BITS: Final = 4
+TRIES_MAX: Final = 14  # fits into `TRIES_BITS` with one to spare
 TRIES_AT_ONCE: Final = 1  # a copy that came back is sent out again at once; while trees merge that would use all up
 STRANDED: Final = ("stranded", 0)
 
@@ -51,7 +53,7 @@ class _Copy(NamedTuple):
     hops: int
     targets: tuple[int, ...]
     tries: int  # how often it turned back
-    waits: int  # how often it waited here, this time included
+    waits: int  # how often it waited, here or at other roots, this time included
     rests: int = 0  # times to wait yet before it is sent again the way it went before, which proved wrong
     misled_by: int = NOBODY  # the neighbouring root on that way
 
@@ -103,7 +105,7 @@ class CrossingTree(AdvertisingTree):
         inward: list[Leg] = []
         for leg in message.legs:
             if leg.returns and self._knows_other_way(leg, sender):
-                outward.append(Leg(leg.towards, leg.targets, leg.tries))
+                outward.append(Leg(leg.towards, leg.targets, leg.tries, leg.waits))
             elif message.climbs or leg.towards == self.root:
                 inward.append(leg)
             else:
@@ -156,18 +158,18 @@ class CrossingTree(AdvertisingTree):
         if stranded:
             self._strand(_Copy(event, hops, tuple(stranded), tries, waits + 1))
         for via, misled in circled.items():
-            self._strand(_Copy(event, hops, tuple(misled), tries + 1, waits, tries, via))
-        return self._ways(event, hops, [Leg(root, tuple(reached), tries) for root, reached in by_root.items()])
+            self._strand(_Copy(event, hops, tuple(misled), tries + 1, waits + 1, min(tries, 1), via))
+        return self._ways(event, hops, [Leg(root, tuple(reached), tries, waits) for root, reached in by_root.items()])
 
     def _plan_further(self, event: Event, hops: int, legs: Iterable[Leg]) -> dict[int, Legs]:
         """As a root: what follows these legs, which end here or came back."""
         ways: dict[int, Legs] = {}
         for leg in legs:
-            copy = _Copy(event, hops, leg.targets, leg.tries + leg.returns, 0)
+            copy = _Copy(event, hops, leg.targets, leg.tries + leg.returns, leg.waits)
             if leg.returns:
                 self._report_routes()  # what made it turn back was reported ahead of it
             if leg.returns and copy.tries > TRIES_AT_ONCE:
-                self._strand(_Copy(event, hops, leg.targets, copy.tries, 0, 1, leg.towards))
+                self._strand(_Copy(event, hops, leg.targets, copy.tries, leg.waits + 1, 0, leg.towards))
                 continue
             for next_hop, onward in self._plan(copy).items():
                 ways[next_hop] = (*ways.get(next_hop, ()), *onward)
@@ -180,12 +182,12 @@ class CrossingTree(AdvertisingTree):
         for leg in legs:
             next_hop = self.routes.next_hop(leg.towards)
             if next_hop is None or next_hop == besides:
-                lost.append(Leg(leg.towards, leg.targets, leg.tries, returns=True))
+                lost.append(Leg(leg.towards, leg.targets, leg.tries, leg.waits, returns=True))
             else:
                 ways[next_hop] = (*ways.get(next_hop, ()), leg)
         if lost and self.role == "root":
             for leg in lost:
-                self._strand(_Copy(event, hops, leg.targets, leg.tries + 1, 0))
+                self._strand(_Copy(event, hops, leg.targets, leg.tries + 1, leg.waits + 1))
         elif lost:
             self._deny_route()
             self._send_up(NOBODY, event, hops, tuple(lost))
@@ -196,7 +198,7 @@ class CrossingTree(AdvertisingTree):
             self._climb(sender, Crossing(hops, True, event, legs))
 
     def _strand(self, stranded: _Copy) -> None:
-        if stranded.tries + stranded.waits > TRIES_MAX:
+        if stranded.tries > TRIES_MAX or stranded.waits > WAITS_MAX:
             if any(self.overlay.via(target) == NOBODY for target in stranded.targets):
                 self.host.dropped("no-route", stranded.event.id)
             return
@@ -230,7 +232,8 @@ class CrossingTree(AdvertisingTree):
         if self.role == "root":
             self._send_crossings(copy.event, copy.hops, self._plan(copy))
         else:
-            self._send_up(NOBODY, copy.event, copy.hops, (Leg(NOBODY, copy.targets, copy.tries, returns=True),))
+            leg = Leg(NOBODY, copy.targets, copy.tries, copy.waits, returns=True)
+            self._send_up(NOBODY, copy.event, copy.hops, (leg,))
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         super().on_send_failed(neighbour, message)

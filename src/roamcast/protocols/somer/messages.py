@@ -55,6 +55,7 @@ class Leg(msgspec.Struct, frozen=True, array_like=True):
     towards: int  # the neighbouring root that it ends at; NOBODY: any that leads to the targets
     targets: tuple[int, ...]  # roots of trees that want the event and are reached through that one, itself included
     tries: int = 0  # how often it has come back to a root because the way was not there any more
+    waits: int = 0  # how often it waited at roots for a way
     returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
 
