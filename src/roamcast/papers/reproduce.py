@@ -54,7 +54,7 @@ class Reproduction:
         figure = self.figure
         manifest = self._store.manifest()
         planned = set(self._store.plan()["run_id"].to_pylist())
-        kept = ("roamcast", "trace version", "python")
+        kept = ("roamcast", "sources", "python")
         return Summary(
             figure=figure.id,
             title=figure.title,
