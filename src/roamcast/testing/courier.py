@@ -11,7 +11,7 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
 from roamcast.protocols.api import Category, Host, Message, Protocol, Timer
-from roamcast.protocols.routing import AodvParameters, Control, Routed, Unicast, UnicastOwner, unicast
+from roamcast.protocols.routing import AodvParameters, Control, Routed, Unicast, unicast
 
 
 class Note(Message, frozen=True, tag=16):
@@ -28,7 +28,7 @@ class CourierParameters(api.Parameters, frozen=True):
     unicast: str = "aodv"  # or "oracle"
 
 
-class Courier(Protocol, UnicastOwner):
+class Courier(Protocol):
     name: ClassVar[str] = "courier"
     summary: ClassVar[str] = "sends every event to every subscriber by unicast; who they are comes from the oracle"
     Parameters: ClassVar[type[api.Parameters]] = CourierParameters

@@ -7,13 +7,13 @@ import pytest
 
 from roamcast.errors import CallerError
 from roamcast.protocols.api import Host, Message, Timer
-from roamcast.protocols.georendezvous.hashtable import FRAME_BYTES, CellHashTable, TableOwner
+from roamcast.protocols.georendezvous.hashtable import FRAME_BYTES, CellHashTable
 from roamcast.protocols.georendezvous.messages import AnyPayload, Entry, Messages
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 
 
-class Keeper(TableOwner):
+class Keeper:
     """Nothing but a hash table."""
 
     messages = Messages

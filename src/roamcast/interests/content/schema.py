@@ -337,14 +337,19 @@ class _Reader:
 
 
 def _number(text: str | None, kind: Kind, path: str) -> Number:
+    given = text or ""
     try:
-        value: Number = int(text or "") if kind == "integer" else float(text or "")
+        if kind == "integer":
+            whole = int(given)
+            if abs(whole) <= NUMBER_MAX:
+                return whole
+        else:
+            real = float(given)
+            if abs(real) <= NUMBER_MAX:
+                return real
     except ValueError:
-        value = NUMBER_MAX + 1
-    if not abs(value) <= NUMBER_MAX:
-        given = (text or "")[:80]
-        raise ConfigurationError(f"schema: {path!r} is bounded by {given!r}; allowed: numbers up to 2^53")
-    return value
+        pass
+    raise ConfigurationError(f"schema: {path!r} is bounded by {given[:80]!r}; allowed: numbers up to 2^53")
 
 
 def _local(part: Any) -> str:

@@ -17,7 +17,7 @@ Rules:
 The cost is one frame per node and event; the yield depends on collisions, since nobody acknowledges a broadcast.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -33,7 +33,7 @@ class Flooding(Protocol):
     name: ClassVar[str] = "flooding"
     summary: ClassVar[str] = "every node repeats every event once"
     Parameters: ClassVar[type[api.Parameters]] = FloodingParameters
-    messages = Flood
+    messages: ClassVar[Any] = Flood
 
     def __init__(self, host: Host, parameters: FloodingParameters) -> None:
         super().__init__(host)

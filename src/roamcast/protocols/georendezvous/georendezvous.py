@@ -35,14 +35,14 @@ Where this goes beyond the paper, which stops at static networks:
 Timer: `geo.refresh` repeats subscriptions; the other timers are the parts' own.
 """
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Protocol, Timer
 from roamcast.protocols.georendezvous.buckets import Buckets
-from roamcast.protocols.georendezvous.hashtable import CellHashTable, TableOwner
+from roamcast.protocols.georendezvous.hashtable import CellHashTable
 from roamcast.protocols.georendezvous.messages import (
     AnyPayload,
     Attract,
@@ -62,13 +62,13 @@ from roamcast.protocols.georendezvous.subscriber import Subscriber
 REFRESH: Final[Timer] = ("geo.refresh", 0)
 
 
-class GeoRendezvous(Protocol, TableOwner):
+class GeoRendezvous(Protocol):
     name: ClassVar[str] = "georendezvous"
     summary: ClassVar[str] = (
         "events meet interests at hashed places, kept by the cells there (GeoRendezvous)"
     )
     Parameters: ClassVar[type[api.Parameters]] = GeoRendezvousParameters
-    messages = Messages
+    messages: ClassVar[Any] = Messages
 
     def __init__(self, host: Host, parameters: GeoRendezvousParameters) -> None:
         super().__init__(host)

@@ -28,11 +28,9 @@ it, up to the time that it takes to notice.
 Timers: `table.custody` repeats and verifies; `table.rescue` hands over the keys of cells that died out.
 """
 
-from abc import ABC, abstractmethod
+import typing
 from collections.abc import Iterable, Iterator
 from typing import Final
-
-from mypy_extensions import trait
 
 from roamcast.errors import CallerError
 from roamcast.protocols.api import Host, Message, Timer
@@ -70,32 +68,25 @@ RESCUE: Final[Timer] = ("table.rescue", 0)
 FOREVER_S: Final = float("inf")
 
 
-@trait
-class TableOwner(ABC):
+class TableOwner(typing.Protocol):
     """What the table tells its owner."""
 
-    @abstractmethod
     def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
         """As the one who took a packet at the same home as before: `entry` is kept now, and `before` was until now."""
 
-    @abstractmethod
     def on_claimed(self, shelf: Shelf) -> None:
         """As the one who took a packet at home: this cell is the home of the key from now on, with all it holds."""
 
-    @abstractmethod
     def on_expired(self, shelf: Shelf, kept: Kept) -> None:
         """As the custodian of its home: the entry's lifetime has ended."""
 
-    @abstractmethod
     def on_found(self, key: str, request: int, entries: tuple[Entry, ...]) -> None:
         """The answer to the `get` that returned `request`, in several parts if it is long; no entries if there are
         none. What was taken back is not among them."""
 
-    @abstractmethod
     def on_payload(self, payload: AnyPayload, hops: int) -> None:
         """A payload that is not the table's own arrived."""
 
-    @abstractmethod
     def on_beat(self) -> None:
         """Time to look whether this node has moved."""
 

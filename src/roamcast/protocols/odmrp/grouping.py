@@ -22,6 +22,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols.odmrp.covering import CoveringGraph
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
@@ -33,6 +35,7 @@ NEWCOMERS: Final = 0  # the channel of members that no request has assigned yet
 Summary = tuple[Entry, ...]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Grouping(ABC):
     """The channels of one publishing broker. Channels are numbered from 1."""
 

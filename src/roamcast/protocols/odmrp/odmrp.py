@@ -58,7 +58,7 @@ from roamcast.protocols.odmrp.messages import (
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.publisher import Publisher
-from roamcast.protocols.routing import UnicastOwner, unicast
+from roamcast.protocols.routing import unicast
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
@@ -72,7 +72,7 @@ UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
-class Odmrp(Protocol, UnicastOwner):
+class Odmrp(Protocol):
     name: ClassVar[str] = "odmrp"
     summary: ClassVar[str] = "on-demand mesh whose channels are made of summarised subscriptions"
     Parameters: ClassVar[type[api.Parameters]] = OdmrpParameters

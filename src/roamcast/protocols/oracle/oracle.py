@@ -15,7 +15,7 @@ It bounds hops and maintenance from below. It does not bound airtime: a frame pe
 broadcast that serves several, which is the price of acknowledgement.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
@@ -32,8 +32,8 @@ class OracleTrees(Protocol):
     name: ClassVar[str] = "oracle"
     summary: ClassVar[str] = "shortest-path trees from perfect knowledge: the limit, in the simulator only"
     Parameters: ClassVar[type[api.Parameters]] = OracleParameters
-    messages = Bundle
-    is_limit = True
+    messages: ClassVar[Any] = Bundle
+    is_limit: ClassVar[bool] = True
 
     def __init__(self, host: Host, parameters: OracleParameters) -> None:
         super().__init__(host)

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host
 from roamcast.protocols.overlays.brokers import BrokerManager
@@ -59,6 +61,7 @@ class Services:
         return sum(known) / len(known) if known else 0.0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Adaptor(ABC):
     events: ClassVar[tuple[type[Any], ...]]  # kinds of system events that it wants
 

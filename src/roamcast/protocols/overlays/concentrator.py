@@ -22,7 +22,7 @@ from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
-from roamcast.protocols.routing import AodvParameters, Unicast, UnicastOwner, unicast
+from roamcast.protocols.routing import AodvParameters, Unicast, unicast
 
 Handler = Callable[[int, Any, int], None]  # source, message, hops
 TimerHandler = Callable[[int], None]
@@ -54,7 +54,7 @@ class _Request(Attempt):
         self.on_failure = on_failure
 
 
-class Concentrator(UnicastOwner):
+class Concentrator:
     def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
         self.host = host
         self.unicast: Unicast = unicast(parameters.unicast, host, self, AodvParameters(buffer_packets=BUFFER_PACKETS))

@@ -21,10 +21,9 @@ The promises of the service:
 - Message tags 0-15 and timers whose names begin with `unicast.` or `aodv.` belong to the service.
 """
 
+import typing
 from abc import ABC, abstractmethod
 from enum import StrEnum
-
-from mypy_extensions import trait
 
 from roamcast.protocols.api import Host, Message, Timer
 
@@ -39,15 +38,12 @@ class Drop(StrEnum):
     BUFFER_TIMEOUT = "unicast-buffer-timeout"  # it waited too long for a route
 
 
-@trait
-class UnicastOwner(ABC):
+class UnicastOwner(typing.Protocol):
     """What a protocol offers the service that it owns."""
 
-    @abstractmethod
     def on_unicast(self, source: int, payload: Message, hops: int) -> None:
         """A payload for this node arrived; `hops` is how many frames in a row brought it here, 0 from itself."""
 
-    @abstractmethod
     def on_unreachable(self, destination: int, payload: Message) -> None:
         """A payload that this node sent could not be brought on its way. The owner may send it again."""
 

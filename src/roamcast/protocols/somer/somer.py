@@ -28,7 +28,7 @@ within another two. Without any root at the start (small networks, small D_T) th
 multiple of it; events published until then wait at their publishers.
 """
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Timer
@@ -51,7 +51,7 @@ class Somer(ContendingTree):
     name: ClassVar[str] = "somer"
     summary: ClassVar[str] = "several trees that merge, split and contend, their roots an overlay (SOMER)"
     Parameters: ClassVar[type[api.Parameters]] = SomerParameters
-    messages = SomerMessages
+    messages: ClassVar[Any] = SomerMessages
 
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)

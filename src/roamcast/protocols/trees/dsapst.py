@@ -22,7 +22,7 @@ Joining, roots, merging and the refresh period are as in PS-MAODV. No switch loo
 is what the thesis blames for this protocol's latency.
 """
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from roamcast.interests import Interest, union_all
 from roamcast.protocols import api
@@ -40,7 +40,7 @@ class Dsapst(SingleTree):
     name: ClassVar[str] = "dsapst"
     summary: ClassVar[str] = "one tree that rearranges itself by overlapping interests"
     Parameters: ClassVar[type[api.Parameters]] = DsapstParameters
-    messages = TreeMessages | Probe | ProbeReply
+    messages: ClassVar[Any] = TreeMessages | Probe | ProbeReply
 
     def __init__(self, host: Host, parameters: DsapstParameters) -> None:
         super().__init__(host, parameters)

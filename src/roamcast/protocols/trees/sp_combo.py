@@ -23,7 +23,7 @@ the choice of the parent. Joining takes up to `appraisal_wait_s` per level: a tr
 4 s.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from roamcast.interests import Interest
 from roamcast.protocols import api
@@ -39,7 +39,7 @@ class SpCombo(SingleTree):
     name: ClassVar[str] = "sp-combo"
     summary: ClassVar[str] = "one tree whose nodes weigh distance against publication overhead (SHOPPARENT)"
     Parameters: ClassVar[type[api.Parameters]] = SpComboParameters
-    messages = TreeMessages | Appraisal | Appraised
+    messages: ClassVar[Any] = TreeMessages | Appraisal | Appraised
     metric: ClassVar[Metric] = staticmethod(combination)
 
     def __init__(self, host: Host, parameters: SpComboParameters) -> None:

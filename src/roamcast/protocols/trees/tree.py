@@ -30,7 +30,7 @@ reported by each), `effective_interest`. Trace: `structure("parent", peer, value
 root being its own root without a peer, a searching node without either.
 """
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.trees.dissemination import SETTLE_S, SETTLED
@@ -71,7 +71,7 @@ SEARCH_SLOWDOWN_MAX: Final = 4
 class TreeProtocol(PetitioningTree):
     """A node of a publish/subscribe tree. Subclasses say who becomes a root and which trees merge."""
 
-    messages = TreeMessages
+    messages: ClassVar[Any] = TreeMessages
     metric: ClassVar[Metric] = staticmethod(shortest_path)
 
     def __init__(self, host: Host, parameters: TreeParameters) -> None:

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import Event
 
 
@@ -13,6 +15,7 @@ class Outcome(NamedTuple):
     is_kept: bool = False  # the modulator holds on to it: something may still come of it
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Modulator(ABC):
     """A consumer's function with its state. It sees one event at a time, each once, in the order of each producer."""
 

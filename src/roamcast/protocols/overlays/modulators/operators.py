@@ -67,7 +67,7 @@ class Operator(ABC):
 
 
 class Filter(Operator):
-    name = "filter"
+    name: ClassVar[str] = "filter"
 
     def __init__(self, condition: Expression) -> None:
         self._condition = condition
@@ -84,7 +84,7 @@ class Filter(Operator):
 
 
 class Project(Operator):
-    name = "project"
+    name: ClassVar[str] = "project"
 
     def __init__(self, fields: list[str]) -> None:
         self._fields = fields
@@ -108,7 +108,7 @@ class Project(Operator):
 
 
 class Crop(Operator):
-    name = "crop"
+    name: ClassVar[str] = "crop"
 
     def __init__(self, columns: int, left: int, top: int, right: int, bottom: int) -> None:
         if not (0 <= left < right <= columns and 0 <= top < bottom):
@@ -141,7 +141,7 @@ class Crop(Operator):
 
 
 class Sample(Operator):
-    name = "sample"
+    name: ClassVar[str] = "sample"
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -170,7 +170,7 @@ class Sample(Operator):
 
 
 class Aggregate(Operator):
-    name = "aggregate"
+    name: ClassVar[str] = "aggregate"
     FUNCTIONS: ClassVar = ("mean", "sum", "min", "max", "count")
 
     def __init__(self, function: str, value: Expression, size: int) -> None:
@@ -232,7 +232,7 @@ class Aggregate(Operator):
 
 
 class Transform(Operator):
-    name = "transform"
+    name: ClassVar[str] = "transform"
 
     def __init__(self, content: Expression) -> None:
         self._content = content
@@ -252,7 +252,7 @@ class Transform(Operator):
 
 
 class Assign(Operator):
-    name = "assign"
+    name: ClassVar[str] = "assign"
 
     def __init__(self, field: str, value: Expression) -> None:
         self._field = field
@@ -274,7 +274,7 @@ class Assign(Operator):
 
 
 class Work(Operator):
-    name = "work"
+    name: ClassVar[str] = "work"
 
     def __init__(self, seconds: float) -> None:
         if not 0 <= seconds <= 60:
