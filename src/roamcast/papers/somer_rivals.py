@@ -190,7 +190,7 @@ FIGURE_6_7 = Figure(
             reported="at most about 10 % more",
             statistic=partial(largest_excess, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_most(0.10),
-            finding="About a quarter of SOMER's publish/subscribe frames with 100 nodes are advertisements among roots, "
+            finding="About a quarter of SOMER's publish/subscribe frames with 100 nodes are advertisements, "
             "a third in a run with 250. The rest comes from where events must go: with subscriptions to a tenth of "
             "all events, a tree of ten nodes wants 65 % of them, so most events visit most roots, and copies "
             "whose way is gone are sent again.",
