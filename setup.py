@@ -52,7 +52,8 @@ def extensions() -> list[Extension]:
     )
     if os.name == "posix":
         for extension in made:
-            extension.extra_compile_args += [
+            extension.extra_compile_args = [  # mypyc gives all extensions the same list
+                *extension.extra_compile_args,
                 "-ffp-contract=off",  # floats as Python computes them, on every machine
                 "-fno-semantic-interposition",  # calls inside the library need no detour
                 "-fvisibility=hidden",
