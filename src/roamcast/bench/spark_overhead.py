@@ -1,7 +1,9 @@
 """What Spark costs on top of the simulations: the same runs through a campaign's execution and through a process pool.
 
 Both have the same width, both are warm, and session start-up is left out. The pool only simulates; the campaign also
-moves every trace row through Arrow into Parquet and commits it.
+moves every trace row through Arrow into Parquet and commits it. Half of the pool's runs come before the campaign's and
+half after them, so that a machine that slows down meanwhile does so for both. Runs are made to take about `RUN_S`,
+whatever the machine and the form of the simulator.
 """
 
 import shutil
@@ -24,6 +26,7 @@ from roamcast.world.scenario import Run, Scenario, Workload, run_id
 from roamcast.world.simulator import simulate
 
 WIDTH = 2
+RUN_S = 0.2
 WARM_UP_RUNS = 8
 
 
@@ -36,18 +39,34 @@ class Overhead(NamedTuple):
 
 
 def measure(runs: int = 200) -> Overhead:
-    scenario = Scenario(nodes=50, area_m=(800, 800), duration_s=40, workload=Workload(rate_per_s=0.5))
+    scenario = _scenario()
     texts = [_text(Run(scenario=scenario, seed=seed)) for seed in range(1, runs + WARM_UP_RUNS + 1)]
     warm_up, texts = texts[:WARM_UP_RUNS], texts[WARM_UP_RUNS:]
+    half = runs // 2
     with ProcessPoolExecutor(WIDTH, mp_context=get_context("spawn")) as pool:
         list(pool.map(_simulate, warm_up))
-        began = perf_counter()
-        run_s = sum(pool.map(_simulate, texts)) / runs
-        pool_s = perf_counter() - began
-    with spark_session(f"local[{WIDTH}]") as session:
-        _execute(session, warm_up)
-        spark_s = _execute(session, texts)
-    return Overhead(runs, run_s, pool_s, spark_s, spark_s / pool_s)
+        with spark_session(f"local[{WIDTH}]") as session:
+            _execute(session, warm_up)
+            before_s, before_run_s = _in_pool(pool, texts[:half])
+            spark_s = _execute(session, texts)
+            after_s, after_run_s = _in_pool(pool, texts[half:])
+    pool_s = before_s + after_s
+    return Overhead(runs, (before_run_s + after_run_s) / runs, pool_s, spark_s, spark_s / pool_s)
+
+
+def _scenario() -> Scenario:
+    """As long as makes a run take `RUN_S`."""
+    scenario = Scenario(nodes=50, area_m=(800.0, 800.0), duration_s=40.0, workload=Workload(rate_per_s=0.5))
+    for seed in (1, 2):  # the first one also warms up
+        took_s = simulate(Run(scenario=scenario, seed=seed)).wall_s
+    return msgspec.structs.replace(scenario, duration_s=float(round(40.0 * RUN_S / took_s)))
+
+
+def _in_pool(pool: ProcessPoolExecutor, texts: list[str]) -> tuple[float, float]:
+    """How long they took, and the sum over the runs."""
+    began = perf_counter()
+    runs_s = sum(pool.map(_simulate, texts))
+    return perf_counter() - began, runs_s
 
 
 def _text(run: Run) -> str:

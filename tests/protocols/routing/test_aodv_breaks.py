@@ -155,7 +155,7 @@ DETOUR = [*line(5), (2, 5), (5, 6), (6, 4)]  # beside 2-3-4 there is 2-5-6-4
 
 
 def test_a_relay_repairs_the_route_and_loses_nothing() -> None:
-    net = aodv_net(DETOUR, local_repair=1)
+    net = aodv_net(DETOUR, local_repair=True)
     net.node(0).send(4, "before")
     net.run(2.0)
     net.unlink(2, 3)
@@ -179,7 +179,7 @@ def test_without_repair_the_same_packets_are_lost() -> None:
 
 
 def test_a_repair_that_fails_becomes_an_error() -> None:
-    net = aodv_net(line(5), local_repair=1)
+    net = aodv_net(line(5), local_repair=True)
     net.node(0).send(4, "before")
     net.run(2.0)
     net.unlink(2, 3)
@@ -192,7 +192,7 @@ def test_a_repair_that_fails_becomes_an_error() -> None:
 
 
 def test_a_far_destination_is_left_to_the_source() -> None:
-    net = aodv_net(DETOUR, local_repair=1, max_repair_ttl_hops=1)
+    net = aodv_net(DETOUR, local_repair=True, max_repair_ttl_hops=1)
     net.node(0).send(4, "before")
     net.run(2.0)
     net.unlink(2, 3)
@@ -202,7 +202,7 @@ def test_a_far_destination_is_left_to_the_source() -> None:
 
 
 def test_who_repairs_may_have_packets_of_its_own() -> None:
-    net = aodv_net(line(5), local_repair=1)
+    net = aodv_net(line(5), local_repair=True)
     net.node(0).send(4, "before")
     net.run(2.0)
     net.unlink(2, 3)
@@ -216,7 +216,7 @@ def test_who_repairs_may_have_packets_of_its_own() -> None:
 
 
 def test_hellos_notice_a_silent_neighbour() -> None:
-    net = aodv_net(line(3), hello=1, hello_interval_s=1.0)
+    net = aodv_net(line(3), hello=True, hello_interval_s=1.0)
     net.node(0).send(2, "x")
     net.run(4.0)
     assert net.frames["Hello"] > 0
@@ -227,7 +227,7 @@ def test_hellos_notice_a_silent_neighbour() -> None:
 
 
 def test_only_nodes_on_active_routes_say_hello() -> None:
-    net = aodv_net([*line(3), (2, 3)], hello=1)
+    net = aodv_net([*line(3), (2, 3)], hello=True)
     net.node(0).send(1, "x")
     net.run(8.0)
     assert {r.node for r in net.records if "Hello" in r.text} == {0, 1}

@@ -19,6 +19,8 @@ The cost is one frame per node and event; the yield depends on collisions, since
 
 from typing import Any, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
@@ -29,6 +31,7 @@ from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Flooding(Protocol):
     name: ClassVar[str] = "flooding"
     summary: ClassVar[str] = "every node repeats every event once"

@@ -6,6 +6,8 @@ In a dense network most repetitions tell nobody anything new. Gossip saves a sha
 
 from typing import ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols import api
 from roamcast.protocols.api import Host
 from roamcast.protocols.flooding.flooding import Flooding
@@ -13,6 +15,7 @@ from roamcast.protocols.flooding.messages import Flood
 from roamcast.protocols.flooding.parameters import GossipParameters
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Gossip(Flooding):
     name: ClassVar[str] = "gossip"
     summary: ClassVar[str] = "flooding in which a node repeats an event only with some probability"

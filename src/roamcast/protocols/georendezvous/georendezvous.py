@@ -37,6 +37,8 @@ Timer: `geo.refresh` repeats subscriptions; the other timers are the parts' own.
 
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
@@ -62,6 +64,7 @@ from roamcast.protocols.georendezvous.subscriber import Subscriber
 REFRESH: Final[Timer] = ("geo.refresh", 0)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class GeoRendezvous(Protocol):
     name: ClassVar[str] = "georendezvous"
     summary: ClassVar[str] = (

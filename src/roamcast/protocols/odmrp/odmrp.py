@@ -33,6 +33,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
@@ -72,6 +74,7 @@ UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Odmrp(Protocol):
     name: ClassVar[str] = "odmrp"
     summary: ClassVar[str] = "on-demand mesh whose channels are made of summarised subscriptions"

@@ -17,6 +17,8 @@ broadcast that serves several, which is the price of acknowledgement.
 
 from typing import Any, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -28,6 +30,7 @@ from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class OracleTrees(Protocol):
     name: ClassVar[str] = "oracle"
     summary: ClassVar[str] = "shortest-path trees from perfect knowledge: the limit, in the simulator only"

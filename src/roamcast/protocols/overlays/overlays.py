@@ -46,6 +46,8 @@ Where this differs from the paper, and why:
 
 from typing import Any, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
@@ -91,6 +93,7 @@ class Broker:
         self.clients.start()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Overlays(Protocol):
     name: ClassVar[str] = "overlays"
     summary: ClassVar[str] = "Opportunistic Overlays: a broker network and home brokers that follow the nodes"

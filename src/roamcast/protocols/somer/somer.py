@@ -30,6 +30,8 @@ multiple of it; events published until then wait at their publishers.
 
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Timer
 from roamcast.protocols.somer.contention import ContendingTree
@@ -47,6 +49,7 @@ ATTEMPTS_ALONE: Final = 2
 """After so many requests without a reply a node lets its children go."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Somer(ContendingTree):
     name: ClassVar[str] = "somer"
     summary: ClassVar[str] = "several trees that merge, split and contend, their roots an overlay (SOMER)"

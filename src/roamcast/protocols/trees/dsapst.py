@@ -24,6 +24,8 @@ is what the thesis blames for this protocol's latency.
 
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.interests import Interest, union_all
 from roamcast.protocols import api
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
@@ -36,6 +38,7 @@ LEVEL_MIN: Final = 2
 """The root's own children already have the shortest path there is."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Dsapst(SingleTree):
     name: ClassVar[str] = "dsapst"
     summary: ClassVar[str] = "one tree that rearranges itself by overlapping interests"

@@ -21,6 +21,8 @@ before 5 s with up to a few hundred nodes.
 
 from typing import ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols import api
 from roamcast.protocols.trees.messages import Refresh, SequenceRequest
 from roamcast.protocols.trees.parameters import PsMaodvParameters, TreeParameters
@@ -118,6 +120,7 @@ class SingleTree(TreeProtocol):
         return True
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PsMaodv(SingleTree):
     name: ClassVar[str] = "ps-maodv"
     summary: ClassVar[str] = "one self-repairing publish/subscribe tree after multicast AODV (COMAN)"

@@ -25,6 +25,8 @@ the choice of the parent. Joining takes up to `appraisal_wait_s` per level: a tr
 
 from typing import Any, ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.interests import Interest
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message
@@ -35,6 +37,7 @@ from roamcast.protocols.trees.petitions import PATH_MAX
 from roamcast.protocols.trees.ps_maodv import SingleTree
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SpCombo(SingleTree):
     name: ClassVar[str] = "sp-combo"
     summary: ClassVar[str] = "one tree whose nodes weigh distance against publication overhead (SHOPPARENT)"
