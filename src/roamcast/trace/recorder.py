@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 
-from roamcast.trace.schema import SCHEMA, Record
+from roamcast.trace.schema import SCHEMA
 
 BATCH_ROWS: Final = 32_768  # rows are packed into Arrow at this size: 10 times smaller than as Python objects
 
-_encoder = msgspec.msgpack.Encoder()
+_encoder: Final = msgspec.msgpack.Encoder()
 
 
 class Recorder:
@@ -23,11 +23,12 @@ class Recorder:
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        self._rows: list[Record] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._batches: list[pa.RecordBatch] = []
         self._hash = blake2b(digest_size=16)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: tuple[Any, ...]) -> None:
+        """A `Record`, or a tuple like one, which takes half the time to make."""
         self._rows.append(record)
         if len(self._rows) >= BATCH_ROWS:
             self._pack()
@@ -36,7 +37,7 @@ class Recorder:
         if not self._rows:
             return
         self._hash.update(_encoder.encode(self._rows))
-        columns = [pa.array([self.run_id] * len(self._rows), SCHEMA.field(0).type)]
+        columns: list[pa.Array[Any]] = [pa.repeat(self.run_id, len(self._rows))]
         for field, values in zip(islice(SCHEMA, 1, None), zip(*self._rows, strict=True), strict=True):
             columns.append(pa.array(values, field.type))
         self._batches.append(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))

@@ -86,7 +86,10 @@ class SimulatedHost(Host):
         now = self._scheduler.now
         publisher, cause = event.publisher, event.cause or None
         latency, size = now - event.time_s, len(event.payload)
-        self._recorder.add(Record(now, "delivered", self.address, publisher, event.id, cause, latency, hops, size))
+        self._recorder.add((
+            now, "delivered", self.address, publisher, event.id, cause, latency, hops, size,
+            None, None, None, None, None, None,
+        ))  # fmt: skip
         self._on_delivery(self.address, event)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
