@@ -144,7 +144,7 @@ FIGURE_10 = Figure(
     "aggregated graph's. Without filters at the relays, so that only the grouping decides where an event goes; and "
     "with them, for comparison.",
     quick=campaign(
-        _contenders(), {"scenario.workload.audience_share": [0.6, 0.0]}, seeds=5, duration_s=45, selectivity=0.6
+        _contenders(), {"scenario.workload.audience_share": [0.6, 0.0]}, seeds=12, duration_s=45, selectivity=0.6
     ),
     paper_scale=campaign(
         _contenders(),
@@ -153,7 +153,7 @@ FIGURE_10 = Figure(
         duration_s=215,
         selectivity=0.6,
     ),
-    quick_note="15 messages per publisher instead of 100, 5 seeds.",
+    quick_note="15 messages per publisher instead of 100, 12 seeds.",
     rows=grouping_rows,
     shown=to_graph,
     x_title="grouping",
