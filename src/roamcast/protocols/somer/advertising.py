@@ -28,6 +28,8 @@ Only roots keep an overlay; a node that becomes one starts with an empty table a
 from collections.abc import Iterable
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.somer.messages import Advertisement, Distances, Entry, RoleReport, RouteReport
@@ -57,6 +59,7 @@ ADVERTISE: Final = ("advertise", 0)
 WORD: Final = ("word", 0)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AdvertisingTree(TreeProtocol):
     """A tree among others: knows the ways to its neighbours, and as a root what all trees want."""
 

@@ -20,6 +20,8 @@ deep in its new tree that it draws to become a root.
 Without dependencies, or with `causality` switched off, none of this costs a frame.
 """
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.causal import Specification, causal_graphs, contention, expansion_potential, local_expansion_potential
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host, Message
@@ -30,6 +32,7 @@ from roamcast.protocols.trees.messages import Refresh
 from roamcast.protocols.trees.standing import Standing
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ContendingTree(CrossingTree):
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)

@@ -25,6 +25,8 @@ gives up (`no-route`).
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import NUMBER_BITS, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.seen import SeenCache
@@ -58,6 +60,7 @@ class _Copy(NamedTuple):
     misled_by: int = NOBODY  # the neighbouring root on that way
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CrossingTree(AdvertisingTree):
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)

@@ -28,6 +28,8 @@ until the news has reached the root.
 from abc import abstractmethod
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Protocol
@@ -44,6 +46,7 @@ SETTLED: Final = ("settled", 0)
 """Timer: the node has been in its first tree for `SETTLE_S`."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Disseminator(Protocol):
     """The part of a tree node that carries interests and events; where the tree comes from is its subclass's matter."""
 

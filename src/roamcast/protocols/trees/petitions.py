@@ -17,6 +17,8 @@ path between the roots is turned round but everybody takes the shortest way to t
 from abc import abstractmethod
 from typing import Final, Literal
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.trees.dissemination import Disseminator
 from roamcast.protocols.trees.messages import JoinRequest, Refresh, SequenceGrant, SequenceRequest
@@ -32,6 +34,7 @@ PATH_MAX: Final = 64
 """A request that has climbed this far is going astray."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PetitioningTree(Disseminator):
     """The part of a tree node that asks its root, or answers as one."""
 

@@ -44,6 +44,7 @@ MERGE_TRIES: Final = 4
 newer sequence number meanwhile, or swallowed a third one."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SingleTree(TreeProtocol):
     """A tree over all nodes: whoever finds no parent leads its fragment, and fragments that meet merge."""
 

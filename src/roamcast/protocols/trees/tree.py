@@ -32,6 +32,8 @@ root being its own root without a peer, a searching node without either.
 
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.trees.dissemination import SETTLE_S, SETTLED
 from roamcast.protocols.trees.messages import (
@@ -68,6 +70,7 @@ SEARCH_SLOWDOWN_MAX: Final = 4
 """The n-th request in a row waits n times as long for replies, up to this."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class TreeProtocol(PetitioningTree):
     """A node of a publish/subscribe tree. Subclasses say who becomes a root and which trees merge."""
 
