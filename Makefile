@@ -5,6 +5,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
+PEERS := build/peers
 
 .PHONY: demo test lint bench bench-peers lock clean
 
@@ -15,7 +16,7 @@ test: $(COMPILED)
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
-	$(VENV)/bin/ruff check setup.py src tests examples
+	$(VENV)/bin/ruff check setup.py src tests examples peers
 	$(VENV)/bin/mypy
 
 bench: $(COMPILED)
@@ -37,6 +38,21 @@ $(COMPILED): $(READY) setup.py $(shell find src/roamcast -name '*.py')
 	@$(VENV)/bin/python setup.py build_ext --inplace > build/compile.log 2>&1 || echo "compiling failed, see build/compile.log"
 	@$(ROAMCAST) --version
 	@touch $@
+
+# Roamcast beside ns-3 and SimPy, and compiled beside interpreted: about ten minutes, writes docs/results/speed.md.
+bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/simpy
+	$(ROAMCAST) bench peers --ns3 $(PEERS)/ns3 --simpy-python $(PEERS)/simpy/bin/python --layout tests/reference/layout-1.json --layout tests/reference/layout-2.json --store docs/results
+	$(ROAMCAST) bench forms --store docs/results
+
+$(PEERS)/ns3: peers/ns3/wireless.cc
+	@mkdir -p $(PEERS)
+	@test -e /usr/include/ns3/wifi-module.h || { apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ pkg-config libns3-dev > $(PEERS)/apt.log; } \
+		|| { echo "make bench-peers needs ns-3: install it as root, on Debian or Ubuntu with apt-get install g++ pkg-config libns3-dev"; exit 1; }
+	$(CXX) -std=c++17 -O3 -DNS3_VERSION="\"$$(pkg-config --modversion ns3-core)\"" -o $@ $< -lns3-wifi -lns3-propagation -lns3-mobility -lns3-network -lns3-core
+
+$(PEERS)/simpy: peers/requirements.txt
+	$(PYTHON) -m venv --clear $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 
 # Resolves the dependencies of pyproject.toml anew; needs uv.
 lock:

@@ -31,7 +31,8 @@ class FloodFigures(NamedTuple):
     deliveries: int
 
 
-def measure(nodes: int, duration_s: float, seed: int) -> FloodFigures:
+def flood_run(nodes: int, duration_s: float, seed: int) -> tuple[Run, list[Action]]:
+    """What is simulated: the first nodes publish once a second, everybody subscribes to everything."""
     side_m = SIDE_M_OF_250 * sqrt(nodes / 250)
     random = derive(seed, "bench", "flood")
     payload = padding(Flood, PAYLOAD_BYTES)
@@ -46,7 +47,12 @@ def measure(nodes: int, duration_s: float, seed: int) -> FloodFigures:
         mobility=Mobility(model="static"),
         radio=Radio(model="dcf", preset="ns3", range_m=200.0),
     )
-    result = simulate(Run(scenario=scenario, protocol="flooding", seed=seed), actions=actions)
+    return Run(scenario=scenario, protocol="flooding", seed=seed), actions
+
+
+def measure(nodes: int, duration_s: float, seed: int) -> FloodFigures:
+    run, actions = flood_run(nodes, duration_s, seed)
+    result = simulate(run, actions=actions)
     table = result.recorder.table()
     transmissions = sum(tally.count for load in result.medium.loads for tally in load.values())
     return FloodFigures(

@@ -12,6 +12,7 @@ import typer
 from roamcast.bench import fidelity as fidelity_bench
 from roamcast.bench import flood as flood_bench
 from roamcast.bench import odmrp as odmrp_bench
+from roamcast.cli.bench_peers import forms, peers
 from roamcast.cli.bench_spark import spark
 from roamcast.cli.output import print_json, print_table
 
@@ -26,6 +27,8 @@ def _bench() -> None:
 
 
 app.command()(spark)
+app.command()(peers)
+app.command()(forms)
 
 
 @app.command()

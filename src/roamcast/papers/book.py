@@ -25,6 +25,7 @@ from roamcast.papers.summary import Summary, read_summary
 
 DATA = "data"
 FIGURE_IMAGES = "figures"
+SPEED = "speed.md"  # made by `roamcast bench peers` and `forms`
 
 
 class Paper(msgspec.Struct, frozen=True):
@@ -87,7 +88,7 @@ def write_book(directory: Path) -> list[Path]:
     arena = is_kept(directory)
     if arena:
         written += write_arena(directory)
-    text = _templates().get_template("index.md").render(pages=pages, arena=arena)
+    text = _templates().get_template("index.md").render(pages=pages, arena=arena, speed=(directory / SPEED).is_file())
     written.append(_write(directory / "README.md", text))
     return written
 

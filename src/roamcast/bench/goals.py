@@ -1,0 +1,73 @@
+"""What was asked of the simulator's speed, and whether the measurements hold it."""
+
+from typing import NamedTuple
+
+from roamcast.bench.forms import Forms
+from roamcast.bench.peers import COMPILED, INTERPRETED, Comparison, flood_title
+
+NODES = 250
+SMALLEST, LARGEST = 50, 1000
+GIGABYTE_MIB = 1e9 / 2**20
+
+
+class Goal(NamedTuple):
+    what: str
+    required: float
+    measured: float | None  # None: it was not measured
+    at_least: bool = False  # otherwise at most
+    unit: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.measured is None:
+            return "not measured"
+        held = self.measured >= self.required if self.at_least else self.measured <= self.required
+        return "held" if held else "not held"
+
+    @property
+    def requirement(self) -> str:
+        return f"{'at least' if self.at_least else 'at most'} {self.required:.4g}{self.unit}"
+
+    @property
+    def figure(self) -> str:
+        return "–" if self.measured is None else f"{self.measured:.4g}{self.unit}"
+
+
+def goals(comparison: Comparison | None, forms: Forms | None) -> list[Goal]:
+    return [
+        Goal(f"compiled against ns-3, {NODES} nodes", 60, _faster(comparison, COMPILED), True, " times"),
+        Goal(f"interpreted against ns-3, {NODES} nodes", 12, _faster(comparison, INTERPRETED), True, " times"),
+        *(
+            Goal(f"{name}: µs per transmission, {LARGEST} nodes against {SMALLEST}", 2, growth(comparison, name))
+            for name in (COMPILED, INTERPRETED)
+        ),
+        *(
+            Goal(f"compiled against interpreted, {pair.protocol}", 3, pair.ratio, True, " times")
+            for pair in (forms.pairs if forms else ())
+        ),
+        Goal("SOMER, 250 nodes, 1000 s, compiled", 15, forms.long.wall_s if forms and forms.long else None, unit=" s"),
+        Goal("memory of a run with 1000 nodes", GIGABYTE_MIB, _peak_mib(comparison, forms), unit=" MiB"),
+    ]
+
+
+def growth(comparison: Comparison | None, simulator: str) -> float | None:
+    """How much more a transmission costs in the largest network than in the smallest."""
+    if comparison is None:
+        return None
+    small = comparison.find(flood_title(SMALLEST), simulator)
+    large = comparison.find(flood_title(LARGEST), simulator)
+    return large.us_per_transmission / small.us_per_transmission if small and large else None
+
+
+def _faster(comparison: Comparison | None, simulator: str) -> float | None:
+    measurement = comparison and comparison.find(flood_title(NODES), simulator)
+    return comparison.times_faster(measurement) if comparison and measurement else None
+
+
+def _peak_mib(comparison: Comparison | None, forms: Forms | None) -> float | None:
+    """The highest of all runs of that size, whichever the protocol and form."""
+    peaks = [forms.large.peak_mib] if forms and forms.large else []
+    for measurement in comparison.measurements if comparison else ():
+        if measurement.nodes == LARGEST and measurement.peak_mib is not None:
+            peaks.append(measurement.peak_mib)
+    return max(peaks, default=None)
