@@ -40,19 +40,20 @@ $(COMPILED): $(READY) setup.py $(shell find src/roamcast -name '*.py')
 	@touch $@
 
 # Roamcast beside ns-3 and SimPy, and compiled beside interpreted: about ten minutes, writes docs/results/speed.md.
-bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/simpy
+bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/simpy/.ready
 	$(ROAMCAST) bench peers --ns3 $(PEERS)/ns3 --simpy-python $(PEERS)/simpy/bin/python --layout tests/reference/layout-1.json --layout tests/reference/layout-2.json --store docs/results
 	$(ROAMCAST) bench forms --store docs/results
 
 $(PEERS)/ns3: peers/ns3/wireless.cc
 	@mkdir -p $(PEERS)
-	@test -e /usr/include/ns3/wifi-module.h || { apt-get update -qq && apt-get install -y -qq --no-install-recommends g++ pkg-config libns3-dev > $(PEERS)/apt.log; } \
+	@test -e /usr/include/ns3/wifi-module.h || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ pkg-config libns3-dev > $(PEERS)/apt.log; } \
 		|| { echo "make bench-peers needs ns-3: install it as root, on Debian or Ubuntu with apt-get install g++ pkg-config libns3-dev"; exit 1; }
 	$(CXX) -std=c++17 -O3 -DNS3_VERSION="\"$$(pkg-config --modversion ns3-core)\"" -o $@ $< -lns3-wifi -lns3-propagation -lns3-mobility -lns3-network -lns3-core
 
-$(PEERS)/simpy: peers/requirements.txt
-	$(PYTHON) -m venv --clear $@
-	$@/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+$(PEERS)/simpy/.ready: peers/requirements.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 # Resolves the dependencies of pyproject.toml anew; needs uv.
 lock:
