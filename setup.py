@@ -77,6 +77,11 @@ class Build(build_ext):
 
     def run(self) -> None:
         super().run()
+        if self.inplace:
+            made = {Path(self.get_ext_fullpath(extension.name)).resolve() for extension in self.extensions}
+            for binary in PACKAGE.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+                if binary.resolve() not in made:  # of a module that is not compiled any more
+                    binary.unlink()
         if self.extensions:
             place = PACKAGE if self.inplace else Path(self.build_lib, PACKAGE.name)
             (place / FORM["NOTE"]).write_text(FORM["digest_of"](PACKAGE), encoding="utf-8")
