@@ -106,9 +106,9 @@ FIGURE_6_5 = Figure(
 )
 
 _ALIKE = (
-    "All four lose most to movement: where only 3 % of the nodes fail they already miss 21 to 27 % (8 seeds, 80 nodes), "
-    "and with more failures they decline alike. It may be that our rivals are better than the thesis', because all four "
-    "repair their trees with the same code here; how its rivals repaired theirs is not known."
+    "All four lose most to movement: where only 3 % of the nodes fail they already miss 21 to 27 % (8 seeds, 80 "
+    "nodes), and with more failures they decline alike. It may be that our rivals are better than the thesis', because "
+    "all four repair their trees with the same code here; how its rivals repaired theirs is not known."
 )
 
 FIGURE_6_6 = Figure(
@@ -236,8 +236,8 @@ FIGURE_6_8 = Figure(
             reported="fewer",
             statistic=partial(mean_saving, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_least(0),
-            finding="What figure 6.7 shows at low load holds here too, since most of it grows with the events: SOMER sends "
-            "32 % more than PS-MAODV with 50 nodes, 85 % with 100 and 88 % with 150 (means of 6 seeds).",
+            finding="What figure 6.7 shows at low load holds here too, since most of it grows with the events: SOMER "
+            "sends 32 % more than PS-MAODV with 50 nodes, 85 % with 100 and 88 % with 150 (means of 6 seeds).",
         ),
     ),
 )
