@@ -55,7 +55,7 @@ async def tournament(folder: Path, advertisement: bool) -> dict[int, list[Delive
     nodes[3].subscribe(parse_interest("content", "/PGMFORUM"))
     for publisher in (0, 7):
         nodes[publisher].advertise(parse_interest("content", "/PGMFORUM"))
-    await asyncio.sleep(1.5)  # clients find their brokers
+    await asyncio.sleep(4.0)  # clients find their brokers, also on a busy machine
     nodes[0].publish(parse_content("content", write("PGMFORUM", GOLF)), b"birdie")
     nodes[7].publish(parse_content("content", write("PGMFORUM", GOLF | {"player": "els", "hole": 3})))
     for _ in range(60):
