@@ -14,7 +14,13 @@ from roamcast.trace.summary import summarise
 
 NODES = 8
 BROKERS = {1, 3, 5, 7}
-PARAMETERS = {"route_wait_s": 0.3, "jitter_s": 0.002, "table_pause_s": 0.01, "confirm_timeout_s": 0.06}
+PARAMETERS = {
+    "route_wait_s": 0.3,
+    "refresh_interval_s": 1.0,
+    "jitter_s": 0.002,
+    "table_pause_s": 0.01,
+    "confirm_timeout_s": 0.06,
+}
 GOLF: dict[str, int | str] = {
     "@id": "001",
     "player": "woods",
@@ -55,7 +61,7 @@ async def tournament(folder: Path, advertisement: bool) -> dict[int, list[Delive
     nodes[3].subscribe(parse_interest("content", "/PGMFORUM"))
     for publisher in (0, 7):
         nodes[publisher].advertise(parse_interest("content", "/PGMFORUM"))
-    await asyncio.sleep(4.0)  # clients find their brokers, also on a busy machine
+    await asyncio.sleep(4.0)  # clients find their brokers, and brokers that ask hear of them at the next refresh
     nodes[0].publish(parse_content("content", write("PGMFORUM", GOLF)), b"birdie")
     nodes[7].publish(parse_content("content", write("PGMFORUM", GOLF | {"player": "els", "hole": 3})))
     for _ in range(60):
