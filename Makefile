@@ -39,7 +39,7 @@ $(COMPILED): $(READY) setup.py $(shell find src/roamcast -name '*.py')
 	@$(ROAMCAST) --version
 	@touch $@
 
-# Roamcast beside ns-3 and SimPy, and compiled beside interpreted: about ten minutes, writes docs/results/speed.md.
+# Roamcast beside ns-3 and SimPy, and compiled beside interpreted; writes docs/results/speed.md.
 bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/simpy/.ready
 	$(ROAMCAST) bench peers --ns3 $(PEERS)/ns3 --simpy-python $(PEERS)/simpy/bin/python --layout tests/reference/layout-1.json --layout tests/reference/layout-2.json --store docs/results
 	$(ROAMCAST) bench forms --store docs/results
