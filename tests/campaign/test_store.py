@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from roamcast.campaign.file import load_campaign
 from roamcast.campaign.store import Manifest, Store
 from roamcast.campaign.worker import DONE, FAILED, outcome_row
 from roamcast.errors import ConfigurationError
+from roamcast.trace.files import TraceWriter
 
 
 @pytest.fixture
@@ -19,22 +19,33 @@ def manifest(tmp_path: Path) -> Manifest:
     return Manifest(load_campaign(file), file.read_text(encoding="utf-8"), "roamcast campaign run", {"python": "3"})
 
 
-def stage(store: Store, batch: int, *rows: pa.RecordBatch) -> None:
-    place = store.stage(batch) / "kind=run"
-    place.mkdir(parents=True)
-    pq.write_table(pa.Table.from_batches(rows).drop_columns("kind"), place / "part-0.parquet")
+def stage(store: Store, batch: int, *rows: pa.RecordBatch, attempt: str = "00000-0") -> str:
+    TraceWriter(store.stage(batch) / attempt).append(rows)
+    return attempt
 
 
 def test_a_run_counts_when_its_batch_is_committed_and_not_before(tmp_path: Path, manifest: Manifest) -> None:
     store = Store(tmp_path / "out")
     with store.opened(manifest):
-        stage(store, 0, outcome_row("a", DONE, "hash", 1.5, 10), outcome_row("b", FAILED, "ValueError: x", 0.1, 0))
+        rows = outcome_row("a", DONE, "hash", 1.5, 10), outcome_row("b", FAILED, "ValueError: x", 0.1, 0)
+        attempt = stage(store, 0, *rows)
         assert store.outcomes() == {}
-        assert [outcome.run_id for outcome in store.commit(0)] == ["a", "b"]
+        assert [outcome.run_id for outcome in store.commit(0, [attempt])] == ["a", "b"]
         stage(store, 1, outcome_row("c", DONE, "hash", 1.0, 5))
     again = Store(tmp_path / "out")
     assert {name: outcome.failed for name, outcome in again.outcomes().items()} == {"a": False, "b": True}
     assert again.next_batch() == 1
+
+
+def test_attempts_that_did_not_answer_leave_nothing(tmp_path: Path, manifest: Manifest) -> None:
+    """A task that Spark repeated may have written all of its rows before it failed."""
+    store = Store(tmp_path / "out")
+    with store.opened(manifest):
+        first, second = outcome_row("a", DONE, "hash", 1.5, 10), outcome_row("b", DONE, "hash", 1.0, 5)
+        stage(store, 0, first, attempt="00000-0")
+        answered = [stage(store, 0, first, attempt="00000-2"), stage(store, 0, second, attempt="00001-1")]
+        assert [outcome.run_id for outcome in store.commit(0, answered)] == ["a", "b"]
+        assert not store.stage(0).exists()
 
 
 def test_what_an_earlier_owner_left_is_cleared_away(tmp_path: Path, manifest: Manifest) -> None:
@@ -60,11 +71,10 @@ def test_two_drivers_do_not_share_a_directory(tmp_path: Path, manifest: Manifest
 def test_a_batch_is_never_committed_over_another(tmp_path: Path, manifest: Manifest) -> None:
     store = Store(tmp_path / "out")
     with store.opened(manifest):
-        stage(store, 0, outcome_row("a", DONE, "hash", 1.5, 10))
-        store.commit(0)
-        stage(store, 0, outcome_row("b", DONE, "hash", 1.5, 10))
+        store.commit(0, [stage(store, 0, outcome_row("a", DONE, "hash", 1.5, 10))])
+        attempt = stage(store, 0, outcome_row("b", DONE, "hash", 1.5, 10))
         with pytest.raises(OSError, match="not empty"):
-            store.commit(0)
+            store.commit(0, [attempt])
         assert list(store.outcomes()) == ["a"]
 
 

@@ -1,31 +1,31 @@
 """Simulating the runs of a plan on Spark, batch by batch.
 
-A batch is one Spark job: its runs are dealt out to tasks, `mapInArrow` turns them into trace rows, and these are
-written as Parquet by kind into the staging directory, which is then committed (see `store`). The size of a batch
-balances two losses: an interruption throws away the batches under way, and every job costs Spark some tenths of a
-second. So it follows the measured length of the runs. Two batches are under way at a time, because tasks of the second
-fill the cores that the end of the first leaves idle.
+A batch is one Spark job: its runs are dealt out to tasks, and `mapInArrow` turns them into trace files in the staging
+directory (see `worker`), which are then committed (see `store`). The size of a batch balances two losses: an
+interruption throws away the batches under way, and every job costs Spark some tenths of a second. So it follows the
+measured length of the runs. Two batches are under way at a time, because tasks of the second fill the cores that the
+end of the first leaves idle.
 
 A run that raises is recorded by its worker. A run that takes its whole worker down (out of memory, a crash in native
 code) fails the job however often Spark repeats the task; such a batch is halved until the run is alone, and then
 recorded as failed by the driver. Any other failure of a job is no fault of a run and ends the campaign with its error.
 """
 
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from roamcast.campaign.store import Outcome, Store
-from roamcast.campaign.worker import FAILED, Worker, outcome_row, simulate_runs
+from roamcast.campaign.worker import ANSWER, FAILED, Worker, outcome_row, simulate_runs, write_runs
 from roamcast.errors import RoamcastError
+from roamcast.trace.files import TraceWriter
 from roamcast.trace.schema import SCHEMA
 
 TRACE_SCHEMA = from_arrow_schema(SCHEMA)
@@ -83,7 +83,7 @@ class Execution:
         mixed = runs.sort_by([("seed", "ascending"), ("run_id", "ascending")])
         waiting = deque(_rows(mixed.select(["run_id", "run"])))
         retries: deque[pa.Table] = deque()  # halves of batches whose worker died
-        jobs: dict[Future[None], _Batch] = {}
+        jobs: dict[Future[list[str]], _Batch] = {}
         outcomes: list[Outcome] = []
         with ThreadPoolExecutor(UNDER_WAY) as threads:
             try:
@@ -119,18 +119,16 @@ class Execution:
         rows = [waiting.popleft() for _ in range(min(size, len(waiting)))]
         return _Batch(number, _table(rows), ceil(len(rows) / per_task))
 
-    def _simulate(self, batch: "_Batch") -> None:
+    def _simulate(self, batch: "_Batch") -> list[str]:
+        """Where in the batch's staging directory its runs are."""
         context = self._session.sparkContext
         context.setJobGroup(batch.group(self._store), "roamcast campaign")
-        (
-            self._session.createDataFrame(batch.runs)
-            .repartition(batch.tasks)
-            .mapInArrow(self._worker, TRACE_SCHEMA)
-            .write.partitionBy("kind")
-            .parquet(str(self._store.stage(batch.number).resolve()))
-        )
+        stage = str(self._store.stage(batch.number).resolve())
+        runs = self._session.createDataFrame(batch.runs).repartition(batch.tasks)
+        answers = runs.mapInArrow(partial(write_runs, self._worker, stage), ANSWER).collect()
+        return [answer.attempt for answer in answers]
 
-    def _settle(self, job: Future[None], batch: "_Batch", retries: "deque[pa.Table]") -> list[Outcome]:
+    def _settle(self, job: Future[list[str]], batch: "_Batch", retries: "deque[pa.Table]") -> list[Outcome]:
         error = job.exception()
         if error is not None:
             if not any(sign in str(error) for sign in _WORKER_DIED):
@@ -139,22 +137,22 @@ class Execution:
                 half = len(batch.runs) // 2
                 retries.extend([batch.runs.slice(0, half), batch.runs.slice(half)])
                 return []
-            self._record_loss(batch)
-        outcomes = self._store.commit(batch.number)
+            attempts = [self._record_loss(batch)]
+        else:
+            attempts = job.result()
+        outcomes = self._store.commit(batch.number, attempts)
         self._committed += len(outcomes)
         self._failed += sum(outcome.failed for outcome in outcomes)
         spent = sum(outcome.wall_s for outcome in outcomes) / len(outcomes)
         self._run_s = max(1e-3, spent if self._run_s is None else (self._run_s + spent) / 2)
         return outcomes
 
-    def _record_loss(self, batch: "_Batch") -> None:
+    def _record_loss(self, batch: "_Batch") -> str:
         """Notes, in the worker's place, that its run took it down."""
         name = batch.runs["run_id"][0].as_py()
         row = outcome_row(name, FAILED, "the worker process died while it simulated this run (out of memory?)", 0.0, 0)
-        place = self._store.stage(batch.number) / "kind=run"
-        shutil.rmtree(place.parent, ignore_errors=True)
-        place.mkdir(parents=True)
-        pq.write_table(pa.Table.from_batches([row]).drop_columns("kind"), place / "part-00000.parquet")
+        TraceWriter(self._store.stage(batch.number) / "lost").append([row])
+        return "lost"
 
     def _report(self, batches: Iterable["_Batch"]) -> None:
         tracker = self._session.sparkContext.statusTracker()

@@ -4,14 +4,15 @@
     DIR/campaign.json                        the same with everything it refers to, and where it ran (`Manifest`)
     DIR/plan.parquet                         one row a run (see `plan`)
     DIR/trace/batch=00000/kind=delivered/    committed traces; kind=run says how each run went
-    DIR/staging/<owner>-<n>/                 batches that are being written
+    DIR/staging/<owner>-<n>/<attempt>/       a batch that is being written, each attempt at a task for itself
     DIR/report.html
 
-A batch of runs is written into `staging` and becomes part of the campaign by one rename, which the file system makes
-whole or not at all. A run is done exactly when its `run` row is in a committed batch; so after a `kill -9` at any
-instant, the next start finds every committed run, deletes what stands in `staging` and simulates the rest. A lock that
-the operating system drops with its process keeps two drivers apart; a Java process that survived its driver for a
-moment can write only into a staging directory that nobody will commit.
+A batch of runs is written into `staging`; the attempts that count are gathered there, and become part of the campaign
+by one rename, which the file system makes whole or not at all. A run is done exactly when its `run` row is in a
+committed batch; so after a `kill -9` at any instant, the next start finds every committed run, deletes what stands in
+`staging` and simulates the rest. A lock that the operating system drops with its process keeps two drivers apart; a
+Java process or a worker that survived its driver for a moment can write only into a staging directory that nobody will
+commit.
 
 On a cluster, DIR must be on a file system that driver and executors share.
 """
@@ -137,10 +138,18 @@ class Store:
         """The first number above those of all committed batches."""
         return max((int(path.name.partition("=")[2]) for path in self.trace.glob("batch=*")), default=-1) + 1
 
-    def commit(self, batch: int) -> list[Outcome]:
-        """Makes a staged batch part of the campaign, whole or not at all, and says how its runs went."""
+    def commit(self, batch: int, attempts: Iterable[str]) -> list[Outcome]:
+        """Makes these attempts part of the campaign, whole or not at all, and says how their runs went."""
+        stage = self.stage(batch)
+        whole = stage / "whole"
+        for attempt in attempts:
+            for file in (stage / attempt).glob("kind=*/*.parquet"):
+                folder = whole / file.parent.name
+                folder.mkdir(parents=True, exist_ok=True)
+                file.rename(folder / f"{attempt}-{file.name}")
         final = self.trace / f"batch={batch:05d}"
-        self.stage(batch).rename(final)
+        whole.rename(final)
+        shutil.rmtree(stage)
         return _read_outcomes(final.glob("kind=run/*.parquet"))
 
     def _replace(self, path: Path, content: bytes) -> None:

@@ -22,7 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from roamcast.errors import ConfigurationError
-from roamcast.trace.schema import KINDS, SCHEMA
+from roamcast.trace.schema import SCHEMA
 
 _PARTITIONING = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
 _KIND_COLUMN = SCHEMA.get_field_index("kind")
@@ -43,10 +43,9 @@ class TraceWriter:
         """One more file for each kind that occurs in `batches`."""
         table = pa.Table.from_batches(list(batches), schema=SCHEMA)
         with _refusals(self._directory):
-            for kind in KINDS:
+            for kind in sorted(map(str, table["kind"].unique().to_pylist())):
                 rows = table.filter(pc.equal(table["kind"], pa.scalar(kind)))
-                if rows.num_rows:
-                    self._write(kind, rows.remove_column(_KIND_COLUMN))
+                self._write(kind, rows.remove_column(_KIND_COLUMN))
         self._parts += 1
 
     def _write(self, kind: str, rows: pa.Table) -> None:

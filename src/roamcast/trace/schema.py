@@ -31,7 +31,7 @@
 - `run` is a campaign's note of how a run went. It is no part of the run's trace: no simulator or node writes it.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -52,7 +52,6 @@ Kind = Literal[
     "end",
     "run",
 ]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 
 class Record(NamedTuple):
