@@ -4,12 +4,10 @@ import json
 import os
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from typer.testing import CliRunner
 
 from roamcast.cli import app
 from roamcast.errors import ConfigurationError
+from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -67,18 +66,6 @@ class Process:
         return self.process.wait(PATIENCE_S)
 
 
-@contextmanager
-def free_ports(count: int) -> Iterator[list[int]]:
-    """Ports that nobody else uses while they are handed out."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for held in sockets:
-        held.bind(("127.0.0.1", 0))
-    ports = [held.getsockname()[1] for held in sockets]
-    for held in sockets:
-        held.close()
-    yield ports
-
-
 class Chain:
     """Nodes 0, 1, 2, ... in a row: each hears only the one before and the one after."""
 
@@ -107,8 +94,7 @@ class Chain:
 
 @pytest.fixture
 def chain() -> Iterator[Chain]:
-    with free_ports(5) as ports:
-        chain = Chain(ports)
+    chain = Chain([port for _, port in free_endpoints(5)])
     yield chain
     chain.close()
 
@@ -197,8 +183,8 @@ SIGHTING = (
 
 
 def test_events_after_a_schema_of_ones_own(tmp_path: Path) -> None:
-    with free_ports(3) as ports:
-        peers = {0: [1], 1: [0, 2], 2: [1]}
+    ports = [port for _, port in free_endpoints(3)]
+    peers = {0: [1], 1: [0, 2], 2: [1]}
     nodes = []
     for address, neighbours in peers.items():
         options = ["--address", str(address), "--listen", f"127.0.0.1:{ports[address]}", "--protocol", "odmrp"]

@@ -7,8 +7,8 @@ import pytest
 
 from roamcast.interests import parse_interest
 from roamcast.interests.content import write
-from roamcast.live.endpoints import Endpoint, open_socket
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
 from roamcast.trace.summary import summarise
 
@@ -29,14 +29,6 @@ GOLF: dict[str, int | str] = {
     "totalscore": 52,
     "currentrank": 2,
 }
-
-
-def free_endpoints(count: int) -> list[Endpoint]:
-    sockets = [open_socket(("127.0.0.1", 0), None) for _ in range(count)]
-    endpoints: list[Endpoint] = [each.getsockname() for each in sockets]
-    for each in sockets:
-        each.close()
-    return endpoints
 
 
 async def tournament(folder: Path, advertisement: bool) -> dict[int, list[Delivery]]:

@@ -8,7 +8,6 @@ late.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from roamcast.testing.endpoints import free_endpoints
 
 SOURCE = Path(__file__).parents[2] / "src"
 LINKS = [(1, 2), (2, 3), (3, 9), (1, 8), (3, 8), (1, 4), (2, 5), (2, 6), (3, 7)]
@@ -83,12 +84,7 @@ class NodeProcess:
 @pytest.fixture
 def nodes() -> Iterator[dict[int, NodeProcess]]:
     addresses = sorted({address for link in LINKS for address in link})
-    sockets = {address: socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for address in addresses}
-    for held in sockets.values():
-        held.bind(("127.0.0.1", 0))
-    ports = {address: held.getsockname()[1] for address, held in sockets.items()}
-    for held in sockets.values():
-        held.close()
+    ports = {address: port for address, (_, port) in zip(addresses, free_endpoints(len(addresses)), strict=True)}
     running = {address: NodeProcess(address, ports) for address in addresses}
     yield running
     for node in running.values():

@@ -7,21 +7,16 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics
-from roamcast.live.endpoints import Endpoint, Neighbours, open_socket, parse_endpoint
+from roamcast.live.endpoints import Neighbours, parse_endpoint
 from roamcast.live.node import EPOCH_S, Delivery, Node, NodeSettings, first_number, parse_content
+from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
 from roamcast.trace.summary import summarise
 
 
-def free_endpoint() -> Endpoint:
-    with open_socket(("127.0.0.1", 0), None) as probe:
-        endpoint: Endpoint = probe.getsockname()
-    return endpoint
-
-
 async def exchange(folder: Path) -> tuple[Delivery, dict[int, dict[str, object]]]:
     """Node 1 publishes one event that node 2 wants and one that it does not want; both keep traces."""
-    here, there = free_endpoint(), free_endpoint()
+    here, there = free_endpoints(2)
     deliveries: asyncio.Queue[Delivery] = asyncio.Queue()
     settings = [
         NodeSettings(address=1, listen=here, peers=(there,), trace=folder / "1"),

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from roamcast.campaign.file import load_campaign
 from roamcast.campaign.plan import points
+from roamcast.campaign.text import campaign_text
 from roamcast.cli import main
 from roamcast.errors import ConfigurationError
-from roamcast.papers.campaign_text import campaign_text
 from roamcast.papers.catalogue import FIGURES, figures_named
 from roamcast.papers.estimate import Estimate, Sample, draw, judge, verdict
 from roamcast.papers.figure import Claim, Curve, Figure, Region, Scale, Values, as_measured, at_least, at_most, between

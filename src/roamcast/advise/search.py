@@ -24,8 +24,8 @@ from roamcast.analysis.analyse import Precision, measured_runs
 from roamcast.analysis.comparisons import Observations
 from roamcast.campaign.conduct import Conductor, Progress
 from roamcast.campaign.store import Store
+from roamcast.campaign.text import campaign_text
 from roamcast.errors import ConfigurationError
-from roamcast.papers.campaign_text import campaign_text
 from roamcast.world.scenario_file import Tables, run_from_tables
 
 SEEDS = (6, 12, 24, 48)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from roamcast.analysis.analyse import Precision, measured_runs
 from roamcast.campaign.conduct import Conductor, Ending, Progress
 from roamcast.campaign.store import Store
-from roamcast.papers.campaign_text import campaign_text
+from roamcast.campaign.text import campaign_text
 from roamcast.papers.estimate import Sample, draw, judge
 from roamcast.papers.figure import Figure, Scale
 from roamcast.papers.page import write_pages

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from roamcast.live.endpoints import Endpoint, open_socket
+from roamcast.testing.endpoints import free_endpoints
 
 SOURCE = Path(__file__).parents[3] / "src"
 NODES = 12
@@ -24,14 +24,6 @@ SETTINGS: dict[str, dict[str, float]] = {
     "dsapst": {**QUICK, "probe_period_s": 1.0},
 }
 SOMER_ROOTS = (0, 6)
-
-
-def free_endpoints(count: int) -> list[Endpoint]:
-    sockets = [open_socket(("127.0.0.1", 0), None) for _ in range(count)]
-    endpoints: list[Endpoint] = [each.getsockname() for each in sockets]
-    for each in sockets:
-        each.close()
-    return endpoints
 
 
 def beside(address: int) -> tuple[int, int]:

@@ -1,10 +1,10 @@
-"""A campaign's tables as the text of a campaign file: figures run like any campaign, and anybody can rerun one."""
+"""A campaign as the text of a campaign file: figures and advice run like any campaign, and anybody can rerun one."""
 
 import json
 import re
 from typing import Any
 
-from roamcast.papers.figure import Tables
+from roamcast.world.scenario_file import Tables
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
