@@ -5,6 +5,7 @@ import math
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ from roamcast.papers.estimate import Estimate, Sample, draw, judge, verdict
 from roamcast.papers.figure import Claim, Curve, Figure, Region, Scale, Values, as_measured, at_least, at_most, between
 from roamcast.papers.reproduce import Reproduction
 from roamcast.papers.shapes import excess, gain_over, index_to_worst, saving, to_minimum, to_smallest_of_all
-from roamcast.papers.summary import last_results, read_summary
+from roamcast.papers.summary import last_results, read_summary, write_summary
 from roamcast.trace.measures import MEASURES
 
 T3 = 3.182446305284263  # Student's quantile for 3 degrees of freedom, 95 %
@@ -169,7 +170,7 @@ def test_a_figure_from_end_to_end(spark: SparkSession, tmp_path: Path) -> None:
     page = (directory / "index.html").read_text()
     assert "more nodes send more" in page
     assert "http" not in page.replace("http://www.w3.org/", "")
-    assert last_results(tmp_path) == {("test-1", "quick"): summary}
+    assert last_results(tmp_path) == [summary]
 
 
 def test_a_summary_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -207,7 +208,10 @@ def test_every_figure_plans_its_campaign(name: str, scale: Scale, tmp_path: Path
             assert {curve.contender for curve in figure.curves} <= labels
 
 
-def test_the_command_line_lists_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_lists_and_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="0"):
         main(["reproduce", "--list", "--json", "--out", str(tmp_path)])
     listed = json.loads(capsys.readouterr().out)
@@ -217,3 +221,21 @@ def test_the_command_line_lists_and_refuses(tmp_path: Path, capsys: pytest.Captu
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_list_shows_results_of_ones_own_before_those_of_the_book(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = Path("docs/results/data")
+    kept = read_summary(Path(__file__).parents[2] / book / "geo-3c.json")
+    other = msgspec.structs.replace(kept, figure="geo-3a")
+    monkeypatch.chdir(tmp_path)
+    for summary in (kept, other):
+        write_summary(summary, book / f"{summary.figure}.json")
+    write_summary(msgspec.structs.replace(kept, claims=()), Path("results/geo-3c-quick/summary.json"))
+    with pytest.raises(SystemExit, match="0"):
+        main(["reproduce", "--list", "--json"])
+    listed = {row["figure"]: (row["result"], row["from"]) for row in json.loads(capsys.readouterr().out)}
+    assert listed["geo-3c"] == ("no claims", "results")
+    assert listed["geo-3a"] == (other.score, str(book))
+    assert listed["somer-6.1"] == ("not yet run", "")

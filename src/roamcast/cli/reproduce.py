@@ -1,24 +1,22 @@
 """`roamcast reproduce`: a paper's figure, simulated again, with a verdict on each of the paper's claims."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pyspark.sql import SparkSession
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from roamcast.campaign.conduct import Progress as Standing
 from roamcast.campaign.session import LOCAL, start_session
+from roamcast.cli.campaign_progress import showing_progress
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
 from roamcast.papers.catalogue import FIGURES, figures_named
 from roamcast.papers.figure import Scale
 from roamcast.papers.page import interval
 from roamcast.papers.reproduce import Reproduction
-from roamcast.papers.summary import Summary, last_results, write_summary
+from roamcast.papers.summary import Summary, kept_results, last_results, write_summary
 
 RESULTS = Path("results")
+BOOK = Path("docs/results/data")
 
 
 def reproduce(
@@ -41,10 +39,11 @@ def reproduce(
         raise ConfigurationError("figure: is missing; roamcast reproduce --list shows all")
     reproductions = [Reproduction(figure, scale, out, master=master) for figure in chosen]
     session = start_session(master)
-    watched = sys.stderr.isatty() and not as_json
     summaries = []
     for reproduction in reproductions:
-        summary = _watched(reproduction, session) if watched else reproduction.run(session)
+        typer.echo(f"roamcast: {reproduction.figure.id}, {reproduction.figure.title}", err=True)
+        with showing_progress() as show:
+            summary = reproduction.run(session, show)
         summaries.append(summary)
         if store is not None:
             write_summary(summary, store / f"{summary.figure}.json")
@@ -54,29 +53,20 @@ def reproduce(
         print_json(summaries[0] if len(summaries) == 1 else summaries)
 
 
-def _watched(reproduction: Reproduction, session: SparkSession) -> Summary:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True) as bar:
-        task = bar.add_task(reproduction.figure.id, total=None)
-
-        def show(standing: Standing) -> None:
-            bar.update(task, total=standing.planned, completed=standing.done + standing.simulated)
-
-        return reproduction.run(session, show)
-
-
 def _list(out: Path, as_json: bool) -> None:
-    results = last_results(out)
-    rows = []
+    """Results of one's own first; where there are none, those of the book, if this is a copy of the sources."""
+    own, book = last_results(out), kept_results(BOOK)
+    rows: list[tuple[str, ...]] = []
     for name, figure in FIGURES.items():
-        for scale in ("quick", "paper"):
-            found = results.get((name, scale))
-            if found is not None or scale == "quick":
-                rows.append((name, figure.title, scale if found else "", found.score if found else "not yet run"))
+        found = [(summary, out) for summary in own if summary.figure == name]
+        found = found or [(summary, BOOK) for summary in book if summary.figure == name]
+        rows += [(name, figure.title, summary.scale, summary.score, str(place)) for summary, place in found]
+        if not found:
+            rows.append((name, figure.title, "", "not yet run", ""))
     if as_json:
-        print_json([dict(zip(("figure", "title", "scale", "result"), row, strict=True)) for row in rows])
+        print_json([dict(zip(("figure", "title", "scale", "result", "from"), row, strict=True)) for row in rows])
     else:
-        print_table("Figures", ["figure", "title", "scale", "last result"], [list(row) for row in rows])
+        print_table("Figures", ["figure", "title", "scale", "last result", "from"], [list(row) for row in rows])
 
 
 def _tell(summary: Summary, directory: Path) -> None:

@@ -21,7 +21,7 @@ from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.estimate import Verdict
 from roamcast.papers.page import chart, interval
-from roamcast.papers.summary import Summary, read_summary
+from roamcast.papers.summary import Summary, kept_results
 
 DATA = "data"
 FIGURE_IMAGES = "figures"
@@ -72,7 +72,7 @@ PAPERS = (
 def write_book(directory: Path) -> list[Path]:
     """Makes every page anew; answers with the files written."""
     data = directory / DATA
-    stored = {summary.figure: summary for summary in map(read_summary, sorted(data.glob("*-*.json")))}
+    stored = {summary.figure: summary for summary in kept_results(data)}
     if not stored:
         raise ConfigurationError(f"book: {str(data)!r} holds no summaries; make some with roamcast reproduce --store")
     written = [_draw(summary, directory) for summary in stored.values()]

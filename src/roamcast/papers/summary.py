@@ -67,7 +67,11 @@ def read_summary(path: Path) -> Summary:
         raise ConfigurationError(f"summary: {str(path)!r} is not a figure's summary: {error}") from None
 
 
-def last_results(directory: Path) -> dict[tuple[str, Scale], Summary]:
-    """Every figure's result under a directory, by figure and scale."""
-    found = [read_summary(path) for path in sorted(directory.glob(f"*/{FILE}"))]
-    return {(summary.figure, summary.scale): summary for summary in found}
+def last_results(directory: Path) -> list[Summary]:
+    """The results of all figures that were reproduced into a directory."""
+    return [read_summary(path) for path in sorted(directory.glob(f"*/{FILE}"))]
+
+
+def kept_results(directory: Path) -> list[Summary]:
+    """The results that a directory keeps, one file each."""
+    return [read_summary(path) for path in sorted(directory.glob("*-*.json"))]
