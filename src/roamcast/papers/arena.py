@@ -5,6 +5,7 @@
     docs/results/data/arena/runs.csv         every run's measures
     docs/results/data/arena/points.csv       their means with confidence intervals
     docs/results/data/arena/command.txt
+    docs/results/data/arena/notes.md         what somebody found out about the results, if anybody did
 
 `keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
 """
@@ -26,6 +27,7 @@ from roamcast.report.winners import winners_table
 from roamcast.trace.measures import MEASURES
 
 KEPT = Path("data") / "arena"
+NOTES = KEPT / "notes.md"
 _TABLES = ("plan", "runs", "points")
 
 
@@ -62,6 +64,7 @@ def write_arena(directory: Path) -> list[Path]:
         written[-1].write_text(on_white + "\n", encoding="utf-8")
     measures = shown_measures(campaign, points)
     captions = {name: caption for name, (caption, _) in images.items()}
+    notes = directory / NOTES
     page = _template().render(
         title=campaign.title,
         description=[" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()],
@@ -70,6 +73,7 @@ def write_arena(directory: Path) -> list[Path]:
         command=(kept / "command.txt").read_text(encoding="utf-8").strip(),
         tradeoffs=[(name, caption) for name, caption in captions.items() if name.startswith("arena-against-")],
         figures=[(name, caption) for name, caption in captions.items() if not name.startswith("arena-against-")],
+        notes=notes.read_text(encoding="utf-8").strip() if notes.exists() else "",
         limits=sorted(limits(campaign)),
         winners=winners_table(campaign, plan, runs, measures),
         points=point_table(campaign, points, plan, measures),

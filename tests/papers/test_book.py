@@ -1,0 +1,83 @@
+"""The book of results: what is committed is what its data says, and nothing in it leads nowhere."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from roamcast.analysis.analyse import Precision
+from roamcast.campaign.conduct import Conductor
+from roamcast.errors import ConfigurationError
+from roamcast.papers.arena import NOTES, keep, write_arena
+from roamcast.papers.book import write_book
+from roamcast.papers.summary import kept_results
+
+BOOK = Path(__file__).parents[2] / "docs" / "results"
+DUEL = """
+title = "A duel"
+description = "Two protocols, two densities."
+protocols = ["flooding", "gossip"]
+seeds = 3
+measures = ["delivery_ratio", "latency_ms_mean", "airtime_per_delivery_ms"]
+[scenario]
+area_m = 400
+duration_s = 12
+[grid]
+scenario.nodes = [10, 15]
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A book made anew from the committed data."""
+    directory = tmp_path_factory.mktemp("book") / "results"
+    shutil.copytree(BOOK, directory, ignore=shutil.ignore_patterns("*.svg"))
+    for page in directory.glob("*.md"):
+        if page.name != "speed.md":  # measured on a machine, not made from data
+            page.unlink()
+    write_book(directory)
+    return directory
+
+
+def test_the_committed_pages_are_those_that_the_data_makes(made: Path) -> None:
+    pages = {page.name for page in made.glob("*.md")}
+    assert pages == {page.name for page in BOOK.glob("*.md")}
+    for name in pages:
+        committed, fresh = (directory / name for directory in (BOOK, made))
+        assert committed.read_text(encoding="utf-8") == fresh.read_text(encoding="utf-8"), f"{name}: run roamcast book"
+
+
+def test_every_link_and_picture_is_there(made: Path) -> None:
+    for page in made.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            assert target.startswith("http") or (made / target).exists(), f"{page.name}: {target}"
+            assert target.startswith("http") or (BOOK / target).exists(), f"{page.name}: {target} is not committed"
+
+
+def test_a_claim_that_fails_has_its_explanation() -> None:
+    failing = [claim for summary in kept_results(BOOK / "data") for claim in summary.claims if claim.verdict == "fails"]
+    assert all(len(claim.finding.split()) >= 20 for claim in failing), failing
+
+
+def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "duel.toml"
+    file.write_text(DUEL, encoding="utf-8")
+    conductor = Conductor(file, tmp_path / "out", master="local[2]")
+    conductor.conduct(spark, precise=Precision(spark, conductor.store))
+    book = tmp_path / "book"
+    keep(spark, conductor.store, book)
+    (book / NOTES).write_text("Gossip is cheaper, because it flips coins.\n", encoding="utf-8")
+    shutil.rmtree(tmp_path / "out")
+    written = write_arena(book)
+    assert {path.suffix for path in written} == {".md", ".svg"}
+    page = (book / "arena.md").read_text(encoding="utf-8")
+    assert "12 runs, 3 seeds per point" in page
+    assert "Gossip is cheaper, because it flips coins." in page
+    assert re.search(r"^\| 15 \| gossip \| 3 \|", page, re.MULTILINE)
+
+
+def test_a_book_without_data_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="holds no summaries"):
+        write_book(tmp_path)
