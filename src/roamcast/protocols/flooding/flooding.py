@@ -40,7 +40,8 @@ class Flooding(Protocol):
 
     def __init__(self, host: Host, parameters: FloodingParameters) -> None:
         super().__init__(host)
-        self.parameters = parameters
+        self._hops_max = parameters.hops_max
+        self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
         self._seen = SeenCache()
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
@@ -63,11 +64,12 @@ class Flooding(Protocol):
         event = message.event
         if not self._seen.add(event.id):
             return
+        hops = message.hops
         if self.subscriptions.match(event):
-            self.host.deliver(event, message.hops)
-        if message.hops < self.parameters.hops_max and self._repeats(message):
-            self._waiting[event.id] = Flood(message.hops + 1, event)
-            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, ("repeat", event.id))
+            self.host.deliver(event, hops)
+        if hops < self._hops_max and self._repeats(message):
+            self._waiting[event.id] = Flood(hops + 1, event)
+            self.host.set_timer(self.host.random.random() * self._jitter_s, ("repeat", event.id))
 
     def on_timer(self, timer: Timer) -> None:
         self.host.broadcast(self._waiting.pop(timer[1]))
