@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from roamcast.trace.schema import SCHEMA
 
-BATCH_ROWS: Final = 32_768  # rows are packed into Arrow at this size: 10 times smaller than as Python objects
+BATCH_ROWS: Final = 8192  # rows are packed into Arrow at this size: 10 times smaller than as Python objects
 
 _WIDTH: Final = len(SCHEMA) - 1  # without the run
 _FULL: Final = BATCH_ROWS * _WIDTH

@@ -83,9 +83,10 @@ class SimulatedHost(Host):
 
     def deliver(self, event: Event, hops: int) -> None:
         now = self._scheduler.now
-        number = event.id
+        identity: Any = event.id  # as it is, for the trace; as a number, for the publisher
+        number: int = identity
         self._recorder.add((
-            now, "delivered", self.address, number >> NUMBER_BITS, number, event.cause or None, now - event.time_s,
+            now, "delivered", self.address, number >> NUMBER_BITS, identity, event.cause or None, now - event.time_s,
             hops, len(event.payload), None, None, None, None, None, None,
         ))  # fmt: skip
         if self._on_delivery is not None:

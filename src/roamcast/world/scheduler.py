@@ -17,6 +17,8 @@ from typing import Any, Final
 
 SPANS_PER_S: Final = 32  # a power of two, so that the borders of spans are exact
 
+_place: Final = bisect_left  # before its equals, which were asked for earlier and go first
+
 
 class Due(ABC):
     """What can stand in the queue."""
@@ -59,9 +61,9 @@ class Scheduler:
     def put(self, t: float, entry: Due) -> None:
         """`entry.due()` at `t`."""
         if t < self._open_until_s:
-            negated = self._negated
-            place = bisect_left(negated, -t)  # before its equals, which were asked for earlier and go first
-            negated.insert(place, -t)
+            negated: Any = -t  # one object for both calls
+            place = _place(self._negated, negated)
+            self._negated.insert(place, negated)
             self._entries.insert(place, entry)
             return
         span = int(t * SPANS_PER_S)

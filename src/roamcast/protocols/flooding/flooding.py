@@ -61,7 +61,7 @@ class Flooding(Protocol):
 
     def on_message(self, sender: int, message: Message) -> None:
         assert isinstance(message, Flood)
-        event = message.event
+        event: Any = message.event  # not an `Event`: the compiled form would make a new number of its id at each use
         if not self._seen.add(event.id):
             return
         hops = message.hops
@@ -72,7 +72,9 @@ class Flooding(Protocol):
             self.host.set_timer(self.host.random.random() * self._jitter_s, ("repeat", event.id))
 
     def on_timer(self, timer: Timer) -> None:
-        self.host.broadcast(self._waiting.pop(timer[1]))
+        message = self._waiting[timer[1]]
+        del self._waiting[timer[1]]
+        self.host.broadcast(message)
 
     def _repeats(self, message: Flood) -> bool:
         """Whether this node passes the event on; gossip tosses a coin here."""

@@ -84,7 +84,7 @@ class DcfMedium(Medium):
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
         station = self._stations[sender]
-        if len(station.queue) >= self._queue_frames:
+        if station.head is not None and len(station.queue) + 1 >= self._queue_frames:
             self._fail("queue")
             if receiver != NOBODY:
                 self.scheduler.at(self.scheduler.now, self._report_failure, (sender, receiver, message))
@@ -95,9 +95,11 @@ class DcfMedium(Medium):
         frame.airtime_s = PREAMBLE_S + frame.bytes * 8 / rate
         if receiver != NOBODY:
             frame.nav_s = SIFS_S + self._ack_s
-        station.queue.append(frame)
-        if len(station.queue) == 1:
+        if station.head is None:
+            station.head = frame
             self._request_access(station)
+        else:
+            station.queue.append(frame)
 
     def silence(self, node: int) -> None:
         self._stations[node].silence()
@@ -136,9 +138,9 @@ class DcfMedium(Medium):
                 return
         station.waiting = False
         station.backoff = 0
-        if not station.queue or station.exchange is not None:
+        frame = station.head
+        if frame is None or station.exchange is not None:
             return
-        frame = station.queue[0]
         if frame.receiver == NOBODY:
             self._start(frame)
             self.scheduler.put(frame.end, frame)
@@ -265,12 +267,11 @@ class DcfMedium(Medium):
 
     def _finish(self, station: Station) -> None:
         """The station's head-of-queue frame is dealt with: post-backoff, then the next."""
-        if station.queue:
-            station.queue.pop(0)
+        station.head = station.queue.pop(0) if station.queue else None
         station.exchange = None
         station.window = WINDOW_MIN
         self._draw_backoff(station)
-        if station.queue:
+        if station.head is not None:
             self._request_access(station)
 
     # -- unicast: RTS, CTS, data, ACK ----------------------------------------------------------------------------

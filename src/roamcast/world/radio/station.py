@@ -35,9 +35,9 @@ class Station(Due):
     """Stands in the event queue while it waits for access."""
 
     __slots__ = (
-        "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "heard_by", "hearers",
-        "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until", "sensers",
-        "waiting", "window",
+        "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
+        "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until",
+        "sensers", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int) -> None:
@@ -55,7 +55,8 @@ class Station(Due):
         self.window = WINDOW_MIN
         self.lock: DcfFrame | None = None  # the frame this node is receiving
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
-        self.queue: list[DcfFrame] = []
+        self.head: DcfFrame | None = None  # the frame that wants the air or is on it
+        self.queue: list[DcfFrame] = []  # behind it
         self.waiting = False  # it stands in the event queue
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
         self.committed = False  # too late to sense what has just started
@@ -68,6 +69,7 @@ class Station(Due):
 
     def silence(self) -> None:
         """The node went down."""
+        self.head = None
         self.queue.clear()
         self.exchange = None
         self.awaited += 1
