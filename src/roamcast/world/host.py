@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from roamcast.events import NO_EVENT, NUMBER_BITS, Event
+from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
@@ -82,13 +82,7 @@ class SimulatedHost(Host):
             self._protocol.on_timer(timer)
 
     def deliver(self, event: Event, hops: int) -> None:
-        now = self._scheduler.now
-        identity: Any = event.id  # as it is, for the trace; as a number, for the publisher
-        number: int = identity
-        self._recorder.add((
-            now, "delivered", self.address, number >> NUMBER_BITS, identity, event.cause or None, now - event.time_s,
-            hops, len(event.payload), None, None, None, None, None, None,
-        ))  # fmt: skip
+        self._recorder.delivered(self._scheduler.now, self.address, event, hops)
         if self._on_delivery is not None:
             self._on_delivery(self.address, event)
 

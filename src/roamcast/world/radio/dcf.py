@@ -174,10 +174,14 @@ class DcfMedium(Medium):
         frame.start = now
         frame.end = end
         sender = self._stations[frame.sender]
-        hearers = self.topology.hear[frame.sender]
-        if sender.heard_by is not hearers:  # the topology replaces its lists when they change
-            self._look_around(sender, hearers)
-        frame.hearers = hearers
+        heard_by, sensed_by = self.topology.hear[frame.sender], self.topology.sense[frame.sender]
+        if sender.heard_by is not heard_by:  # the topology replaces its lists when they change
+            sender.heard_by = heard_by
+            sender.hearers = [self._stations[node] for node in heard_by]
+        if sender.sensed_by is not sensed_by:
+            sender.sensed_by = sensed_by
+            sender.sensers = [self._stations[node] for node in sensed_by]
+        frame.hearers = heard_by
         frame.stations = sender.hearers
         if sender.lock is not None:
             sender.lock = None
@@ -219,11 +223,6 @@ class DcfMedium(Medium):
         if halved:
             self._fail("half-duplex", halved)
         self._count(frame)
-
-    def _look_around(self, station: Station, heard_by: list[int]) -> None:
-        station.heard_by = heard_by
-        station.hearers = [self._stations[node] for node in heard_by]
-        station.sensers = [self._stations[node] for node in self.topology.sense[station.node]]
 
     def _understood(self, frame: DcfFrame, station: Station) -> bool:
         """Whether `station`, which had locked on `frame`, got it whole; sets the silence it must keep now."""

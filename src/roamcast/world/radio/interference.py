@@ -91,7 +91,8 @@ def bit_error_rate(rate_bps: float, interferers: int) -> float:
 
 def received_power(source: Point, at: Point) -> float:
     """Received power up to a constant: 1/d² to the crossover, 1/d⁴ beyond, continuous."""
-    square = max((source[0] - at[0]) ** 2 + (source[1] - at[1]) ** 2, 1e-6)
-    if square < CROSSOVER_M**2:
-        return 1 / (square * CROSSOVER_M**2)
+    x_m, y_m = source[0] - at[0], source[1] - at[1]
+    square = max(x_m * x_m + y_m * y_m, 1e-6)
+    if square < CROSSOVER_M * CROSSOVER_M:
+        return 1 / (square * (CROSSOVER_M * CROSSOVER_M))
     return 1 / (square * square)

@@ -37,7 +37,7 @@ class Station(Due):
     __slots__ = (
         "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
         "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until",
-        "sensers", "waiting", "window",
+        "sensed_by", "sensers", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int) -> None:
@@ -46,7 +46,8 @@ class Station(Due):
         self.listener: Protocol | None = None  # None: nobody is at home
         self.heard_by: list[int] = []  # the topology's list of who hears this node, when it was last looked at
         self.hearers: list[Station] = []  # these as stations
-        self.sensers: list[Station] = []  # and those who only sense it
+        self.sensed_by: list[int] = []  # the same of who only senses it
+        self.sensers: list[Station] = []
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
         self.defer = DIFS_S  # silence required after busy_until
