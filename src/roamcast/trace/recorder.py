@@ -18,7 +18,7 @@ import pyarrow as pa
 from roamcast.events import NUMBER_BITS, Event
 from roamcast.trace.schema import SCHEMA
 
-BATCH_ROWS: Final = 32_768
+BATCH_ROWS: Final = 8192  # small enough that columns find room in memory used before
 
 _FIELDS: Final = list(SCHEMA)[1:]  # without the run
 _CODES: Final = {pa.float64(): "d", pa.int64(): "q", pa.int32(): "i"}  # texts and lists: a number of 32 bits

@@ -203,10 +203,10 @@ class _Centroid:
         known = 0
         for count, bits in self._masks.items():
             ones = (vector & bits).bit_count()
-            total += ones * (size - count) ** 2 + (bits.bit_count() - ones) * count**2
+            total += ones * (size - count) * (size - count) + (bits.bit_count() - ones) * count * count
             known |= bits
-        total += (vector & ~known).bit_count() * size**2
-        return total / size**2
+        total += (vector & ~known).bit_count() * size * size
+        return total / (size * size)
 
 
 def _mean_distance(clusters: list[list[int]], bits: dict[int, int]) -> float:
