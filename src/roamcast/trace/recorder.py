@@ -29,9 +29,11 @@ _DTYPE: Final = np.dtype(
 )
 _FULL: Final = BATCH_ROWS * _DTYPE.itemsize
 
+# The most frequent row has a way of its own: its fields are the first nine, often without the cause.
 _DELIVERED: Final = "delivered"
-_OF_DELIVERED: Final = 0b001_1101_1111  # the fields that such a row has: the first nine but for the cause
-_OF_CAUSED: Final = 0b001_1111_1111
+_OF_DELIVERED: Final = 0b1_1101_1111
+_OF_CAUSED: Final = 0b1_1111_1111
+_packed_delivered: Final = Struct(f"<{_LAYOUT[:10]}{Struct(f'<{_LAYOUT[10:]}').size}x").pack
 
 
 class Recorder:
@@ -65,17 +67,13 @@ class Recorder:
         self._keep(_packed(present, *values))
 
     def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
-        """Adds the most frequent of all rows."""
+        """As `add` with such a row."""
         identity: Any = event.id  # taken as it is, and as a number
         number: int = identity
         cause: Any = event.cause
         present = _OF_CAUSED if cause else _OF_DELIVERED
-        self._keep(
-            _packed(
-                present, t, 0, node, number >> NUMBER_BITS, identity, cause, t - event.time_s, hops, len(event.payload),
-                0, 0, 0, 0, 0, 0,
-            )
-        )  # fmt: skip
+        publisher, latency_s, size = number >> NUMBER_BITS, t - event.time_s, len(event.payload)
+        self._keep(_packed_delivered(present, t, 0, node, publisher, identity, cause, latency_s, hops, size))
 
     def _keep(self, row: bytes) -> None:
         self._rows += row

@@ -76,7 +76,8 @@ class SimulatedHost(Host):
 
     def ring(self, timer: Any) -> None:
         # A timer that was moved, cancelled or fired already does not find its due time here.
-        if self._timers.get(timer) == self._scheduler.now:
+        due = self._timers.get(timer)
+        if due is not None and due == self._scheduler.now:
             del self._timers[timer]
             assert self._protocol is not None
             self._protocol.on_timer(timer)

@@ -44,6 +44,7 @@ class Flooding(Protocol):
         self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
         self._seen = SeenCache()
+        self._latest: Event | None = None  # of these: what is heard again is mostly what was just heard
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
 
     def start(self) -> None:
@@ -62,8 +63,9 @@ class Flooding(Protocol):
     def on_message(self, sender: int, message: Message) -> None:
         assert isinstance(message, Flood)
         event: Any = message.event  # not an `Event`: the compiled form would make a new number of its id at each use
-        if not self._seen.add(event.id):
+        if event is self._latest or not self._seen.add(event.id):
             return
+        self._latest = event
         hops = message.hops
         if self.subscriptions.match(event):
             self.host.deliver(event, hops)
