@@ -25,6 +25,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from roamcast.protocols.odmrp.covering import CoveringGraph
+from roamcast.protocols.odmrp.index import rows
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
@@ -185,15 +186,13 @@ class _Centroid:
 
     def __init__(self, vectors: list[int]) -> None:
         self._size = len(vectors)
-        counts: dict[int, int] = {}
+        counts: dict[int, int] = {}  # by place of the bit
         for vector in vectors:
-            while vector:
-                low = vector & -vector
-                counts[low] = counts.get(low, 0) + 1
-                vector ^= low
+            for place in rows(vector):
+                counts[place] = counts.get(place, 0) + 1
         self._masks: dict[int, int] = {}  # count -> the bits that so many vectors have
-        for bit, count in counts.items():
-            self._masks[count] = self._masks.get(count, 0) | bit
+        for place, count in counts.items():
+            self._masks[count] = self._masks.get(count, 0) | 1 << place
 
     def distance(self, vector: int) -> float:
         """Squared Euclidean distance, from whole numbers: a bit that c of n vectors have is (c/n)^2 from a 0 and

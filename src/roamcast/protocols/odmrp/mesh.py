@@ -40,6 +40,7 @@ from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTa
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
+from roamcast.protocols.odmrp.sizes import member_bytes
 from roamcast.protocols.odmrp.summaries import Entry
 from roamcast.protocols.seen import SeenCache
 
@@ -70,7 +71,8 @@ class Route:
         self.confirmed: set[int] = set()
         self.sequence = -1
         self.events: tuple[int, ...] = ()  # that the newest request named
-        self.channels: dict[int, int] = {}  # of members, as the newest request lists them
+        self.listed: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()  # by the newest request
+        self.channels: dict[int, int] = {}  # of members: the same by address
         self.channels_before: dict[int, int] = {}
         self.moved_s = -inf
 
@@ -79,9 +81,11 @@ class Route:
         self.heard_s = now_s
         self.sequence = request.sequence
         self.events = request.events
-        channels = {address: channel for channel, members in request.channels for address, _ in members}
-        if channels != self.channels:
-            self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
+        if request.channels != self.listed:
+            self.listed = request.channels
+            channels = {address: channel for channel, members in request.channels for address, _ in members}
+            if channels != self.channels:
+                self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
         self.take(upstream, request.hops, lifetime_s)
         self.members_lifetime_s: float | None = None
         self.confirmed.clear()
@@ -217,9 +221,11 @@ class Mesh:
             self._pass_on(route, table)
 
     def _learn(self, member: Member) -> None:
+        if member.entries is None:
+            return
         known = self._summaries.get(member.address)
-        if member.entries is not None and (known is None or known[0] != member.version):
-            entries = tuple(self._family.unpacked(each) for each in member.entries)
+        if known is None or known[0] != member.version:
+            entries = tuple([self._family.unpacked(each) for each in member.entries])
             self._summaries.pop(member.address, None)
             self._summaries[member.address] = member.version, entries
             if len(self._summaries) > SUMMARIES_MAX:
@@ -254,8 +260,10 @@ class Mesh:
 
     def _with_arrivals(self, publisher: int, member: Member) -> Member:
         """This node's own answer says last what has arrived meanwhile; what others say is passed on as it is."""
-        arrived = tuple(event_id for event_id in self.routes[publisher].events if event_id in self._seen)
-        if member.address != self.host.address or not arrived:
+        if member.address != self.host.address:
+            return member
+        arrived = tuple([event_id for event_id in self.routes[publisher].events if event_id in self._seen])
+        if not arrived:
             return member
         return Member(member.address, member.version, member.entries, arrived)
 
@@ -364,7 +372,7 @@ class Mesh:
         """Notes in the trace for which channels of a publisher this node forwards, whenever that changes."""
         route = self.routes[publisher]
         behind = self.downstream.get(publisher, {})
-        channels = sorted({route.channels.get(address, NEWCOMERS) for address in behind})
+        channels = sorted({route.channels.get(address, NEWCOMERS) for address in behind}) if behind else []
         if channels != self._roles.get(publisher, []):
             self._roles[publisher] = channels
             detail = ",".join(map(str, channels))
@@ -376,7 +384,7 @@ def _in_frames(members: list[Member]) -> Iterator[tuple[Member, ...]]:
     part: list[Member] = []
     size_bytes = 0
     for member in members:
-        more_bytes = member.size_bytes
+        more_bytes = member_bytes(member)
         if part and size_bytes + more_bytes > TABLE_BYTES_MAX:
             yield tuple(part)
             part, size_bytes = [], 0
