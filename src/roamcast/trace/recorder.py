@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from roamcast.events import NUMBER_BITS, Event
+from roamcast.events import Event
 from roamcast.trace.schema import SCHEMA
 
 BATCH_ROWS: Final = 8192  # small enough that columns find room in memory used before
@@ -45,6 +45,13 @@ class Recorder:
         self._rows = bytearray()
         self._lists = bytearray()  # what the rows have in lists, of 16 bits each; the rows say how many
         self._full: list[tuple[bytearray, bytearray]] = []  # rows and lists of batches that are complete
+        self._event: Event | None = None  # the last one delivered, and what its rows say; objects, made once
+        self._id: Any = 0
+        self._publisher: Any = 0
+        self._cause: Any = 0
+        self._size: Any = 0
+        self._present: Any = 0
+        self._time_s = 0.0
 
     def add(self, record: tuple[Any, ...]) -> None:
         """A `Record`, or a tuple like one, which takes a fraction of the time to make."""
@@ -68,12 +75,23 @@ class Recorder:
 
     def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
         """As `add` with such a row."""
-        identity: Any = event.id  # taken as it is, and as a number
-        number: int = identity
-        cause: Any = event.cause
-        present = _OF_CAUSED if cause else _OF_DELIVERED
-        publisher, latency_s, size = number >> NUMBER_BITS, t - event.time_s, len(event.payload)
-        self._keep(_packed_delivered(present, t, 0, node, publisher, identity, cause, latency_s, hops, size))
+        if event is not self._event:
+            self._look_at(event)
+        self._keep(
+            _packed_delivered(
+                self._present, t, 0, node, self._publisher, self._id, self._cause, t - self._time_s, hops, self._size
+            )
+        )
+
+    def _look_at(self, event: Event) -> None:
+        """Takes from an event what all its deliveries have in common; they come close together."""
+        self._event = event
+        self._id = event.id
+        self._publisher = event.publisher
+        self._cause = event.cause
+        self._time_s = event.time_s
+        self._size = len(event.payload)
+        self._present = _OF_CAUSED if event.cause else _OF_DELIVERED
 
     def _keep(self, row: bytes) -> None:
         self._rows += row

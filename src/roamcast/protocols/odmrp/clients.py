@@ -17,10 +17,9 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.mesh import TABLE_BYTES_MAX
 from roamcast.protocols.odmrp.messages import Member
 from roamcast.protocols.odmrp.packed import Digest
-from roamcast.protocols.odmrp.sizes import member_bytes
+from roamcast.protocols.odmrp.sizes import TABLE_BYTES_MAX, member_bytes
 from roamcast.protocols.odmrp.summaries import Entry, aggregated
 
 CLIENT_REFRESHES: Final = 3

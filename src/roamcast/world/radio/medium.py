@@ -12,6 +12,9 @@ from roamcast.world.topology import Topology
 LINK_CATEGORY: Final = "link"
 """Category of the radio's own frames (ACK, RTS, CTS) in the trace."""
 
+NO_NODES: Final[list[int]] = []
+"""The hearers of a frame that has not started; lists of hearers are replaced, never changed."""
+
 
 class Frame(Due):
     """One frame: a protocol's message, or a short one of the link's own. It is due when it ends."""
@@ -27,7 +30,7 @@ class Frame(Due):
         self.airtime_s = 0.0
         self.start = 0.0
         self.end = 0.0
-        self.hearers: list[int] = []
+        self.hearers = NO_NODES
 
 
 class Tally:

@@ -1,6 +1,6 @@
 """What one node's radio knows of the channel and of itself, and the frames it sends; `dcf.py` says how it is used."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roamcast.protocols.api import Message, Protocol
 from roamcast.world.radio.dcf_settings import DIFS_S, WINDOW_MIN
@@ -23,7 +23,7 @@ class DcfFrame(Frame):
         self.medium = medium
         self.rate_bps = 0.0
         self.nav_s = 0.0  # how long after its end bystanders must keep silent
-        self.stations: list[Station] = []  # the hearers
+        self.stations = NO_STATIONS  # the hearers
         self.tries_short = 0
         self.tries_long = 0
 
@@ -78,3 +78,7 @@ class Station(Due):
         self.backoff = 0
         self.window = WINDOW_MIN
         self.last_heard.clear()
+
+
+NO_STATIONS: Final[list[Station]] = []
+"""The hearers of a frame that has not started."""
