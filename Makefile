@@ -35,9 +35,9 @@ $(READY): requirements.lock pyproject.toml
 $(COMPILED): $(READY) setup.py $(shell find src/roamcast -name '*.py')
 	@mkdir -p build
 	@echo "compiling the hot modules (a minute or two; build/compile.log)"
-	@$(VENV)/bin/python setup.py build_ext --inplace > build/compile.log 2>&1 || echo "compiling failed, see build/compile.log"
-	@$(ROAMCAST) --version
-	@touch $@
+	@$(VENV)/bin/python setup.py build_ext --inplace > build/compile.log 2>&1 || echo "compiling failed, see build/compile.log; the next make tries again"
+	@$(ROAMCAST) --version | tee build/form
+	@if grep -q ', compiled$$' build/form; then touch $@; fi
 
 # Roamcast beside ns-3 and SimPy, and compiled beside interpreted; writes docs/results/speed.md.
 bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/simpy/.ready

@@ -37,6 +37,9 @@ def extensions() -> list[Extension]:
     if shutil.which(compiler.split()[0]) is None:
         print(f"roamcast: no C compiler ({compiler}): it will run interpreted")
         return []
+    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        print("roamcast: the headers of Python are not installed: it will run interpreted")
+        return []
     try:
         from mypyc.build import mypycify
     except ImportError:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from roamcast.errors import ConfigurationError
-from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.contacts import TOGETHER, ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.mobility import Corner, Movements, scenario_movements
 from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Scenario
 
@@ -173,3 +173,19 @@ def test_components_are_named_after_their_lowest_node() -> None:
     plan = ContactPlan.from_list(listed, nodes=7, duration_s=10.0)
     assert plan.components(1.0).tolist() == [0, 1, 0, 3, 3, 3, 6]
     assert plan.components(5.0).tolist() == [0, 1, 0, 0, 0, 0, 6]
+
+
+def test_more_pairs_of_legs_than_are_computed_at_once_make_the_plan_of_each_pair_alone() -> None:
+    random = np.random.default_rng(1)
+    walks = [
+        [(float(t_s), *random.uniform(0, 60, 2).tolist()) for t_s in range(0, 400, 2)] for _ in range(30)
+    ]
+    overlaps = sum(2 * len(walk) - 1 for node, walk in enumerate(walks) for _ in range(node))
+    assert overlaps > TOGETHER
+    alone = []
+    for b, walk in enumerate(walks):
+        for a in range(b):
+            pair = contact_plan(Movements([walks[a], walk]), 20.0, 400.0)
+            alone += [(a, b, from_s, until_s) for _, _, from_s, until_s in rows(pair)]
+    plan = contact_plan(Movements(walks), 20.0, 400.0)
+    assert sorted(rows(plan)) == sorted(alone)

@@ -13,7 +13,7 @@ from roamcast.world.mobility import Movements
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import DIFS_S, PREAMBLE_S, SIFS_S, TRIES_SHORT, dcf_settings
 from roamcast.world.radio.interference import Interference, bit_error_rate, received_power, survival
-from roamcast.world.radio.medium import Frame
+from roamcast.world.radio.station import DcfFrame
 from roamcast.world.scenario import Radio
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
@@ -69,7 +69,7 @@ class Net:
         self.heard: list[tuple[float, int, int]] = []  # (t, sender, receiver)
         self.failed: list[tuple[float, int, int]] = []
         for node in range(nodes):
-            self.medium.listeners[node] = Ear(self, node)
+            self.medium.attach(node, Ear(self, node))
 
     def broadcast(self, sender: int, at: float = 0.0, size: int = SIZE) -> None:
         self.send(sender, NOBODY, at, size)
@@ -131,13 +131,13 @@ def test_half_duplex_a_sender_hears_nothing() -> None:
     net.broadcast(1, at=1.0, size=1000)
     net.broadcast(1, at=1.0, size=1000)
     for number in range(4):
-        net.scheduler.at(1.0, net.medium._start, _frame(0, 0.0001 * number))
+        net.scheduler.at(1.0, net.medium._start, _frame(net, 0, 0.0001 * number))
     net.run()
     assert net.medium.lost.get("half-duplex", 0) > 0
 
 
-def _frame(sender: int, airtime_s: float) -> Frame:
-    frame = Frame(sender, NOBODY, Net.message, "Packet", 100)
+def _frame(net: Net, sender: int, airtime_s: float) -> DcfFrame:
+    frame = DcfFrame(net.medium, sender, NOBODY, Net.message, "Packet", 100)
     frame.airtime_s = AIRTIME_S + airtime_s
     frame.rate_bps = 2e6
     return frame
@@ -223,9 +223,9 @@ def test_capture_by_distance_keeps_the_first_frame_if_it_is_ten_times_stronger()
         positions = [(0.0, 0.0), (100.0, 0.0), (100.0 + interferer_m, 0.0)]
         net = Net(3, [(0, 1), (1, 2)], Radio(preset="ns2"), positions=positions)
         for number in range(20):
-            net.scheduler.at(number * 0.01, net.medium._start, first := _frame(0, 0.0))
+            net.scheduler.at(number * 0.01, net.medium._start, first := _frame(net, 0, 0.0))
             net.scheduler.at(number * 0.01 + AIRTIME_S, net.medium._end_broadcast, first)
-            net.scheduler.at(number * 0.01 + 0.0002, net.medium._start, second := _frame(2, 0.0))
+            net.scheduler.at(number * 0.01 + 0.0002, net.medium._start, second := _frame(net, 2, 0.0))
             net.scheduler.at(number * 0.01 + 0.0002 + AIRTIME_S, net.medium._end_broadcast, second)
         net.run()
         return sum((sender, receiver) == (0, 1) for _, sender, receiver in net.heard)
@@ -247,8 +247,10 @@ def test_bit_errors_of_one_and_two_equal_interferers() -> None:
 
 
 def test_survival_counts_only_the_overlap_and_the_preamble() -> None:
-    def at(start: float, end: float) -> Frame:
-        frame = _frame(0, 0.0)
+    net = Net(1, [])
+
+    def at(start: float, end: float) -> DcfFrame:
+        frame = _frame(net, 0, 0.0)
         frame.start, frame.end = start, end
         return frame
 

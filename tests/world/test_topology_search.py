@@ -33,3 +33,45 @@ def test_distances_are_those_of_a_plain_breadth_first_search(nodes: int, changes
             topology.set_up(random.randrange(nodes), random.random() < 0.5)
     for source in range(nodes):
         assert topology.distances(source) == slow_distances(topology, source)
+
+
+class Links:
+    """The slow twin of the neighbour lists: looks at all pairs each time."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = range(nodes)
+        self.near: set[frozenset[int]] = set()
+        self.far: set[frozenset[int]] = set()
+        self.up = [True] * nodes
+
+    def heard(self, node: int) -> list[int]:
+        return [other for other in self.nodes if self._joined(node, other) and frozenset((node, other)) in self.near]
+
+    def sensed(self, node: int) -> list[int]:
+        pairs = self.far - self.near
+        return [other for other in self.nodes if self._joined(node, other) and frozenset((node, other)) in pairs]
+
+    def _joined(self, node: int, other: int) -> bool:
+        return node != other and self.up[node] and self.up[other]
+
+
+PAIRS = st.lists(st.integers(0, 5), min_size=2, max_size=2, unique=True)
+CHANGES = st.lists(st.tuples(st.sampled_from(["near", "far", "up"]), PAIRS, st.booleans()), max_size=40)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(CHANGES)
+def test_neighbour_lists_follow_every_change_and_are_replaced(changes: list[tuple[str, list[int], bool]]) -> None:
+    topology, links = Topology(6), Links(6)
+    for what, (a, b), is_so in changes:
+        before = [(kept, kept.copy()) for kept in (*topology.hear, *topology.sense)]
+        if what == "up":
+            links.up[a] = is_so
+            topology.set_up(a, is_so)
+        else:
+            pairs = links.near if what == "near" else links.far
+            (pairs.add if is_so else pairs.discard)(frozenset((a, b)))
+            (topology.set_contact if what == "near" else topology.set_sensed)(a, b, is_so)
+        assert topology.hear == [links.heard(node) for node in links.nodes]
+        assert topology.sense == [links.sensed(node) for node in links.nodes]
+        assert all(kept == copy for kept, copy in before)  # a frame in the air keeps the list of when it started

@@ -31,6 +31,9 @@ def normalised(ranges: Iterable[Range]) -> Ranges:
 
 
 def contains(ranges: Ranges, value: Number) -> bool:
+    if len(ranges) == 1:
+        low, high = ranges[0]
+        return low <= value < high
     at = bisect_right(ranges, (value, math.inf)) - 1
     return at >= 0 and value < ranges[at][1]
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from roamcast.errors import CallerError
 from roamcast.events import Event
-from roamcast.interests import Interest, union_all
+from roamcast.interests import Interest, Intervals, union_all
+from roamcast.interests.ranges import Ranges, contains
 
 
 class Subscriptions:
@@ -13,6 +14,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self._open: list[Interest] = []
         self.interest: Interest | None = None  # their union
+        self._ranges: Ranges | None = None  # of the union, if it is made of intervals
 
     def __len__(self) -> int:
         return len(self._open)
@@ -22,13 +24,20 @@ class Subscriptions:
 
     def add(self, interest: Interest) -> None:
         self._open.append(interest)
-        self.interest = interest if self.interest is None else self.interest.union(interest)
+        self._wants(interest if self.interest is None else self.interest.union(interest))
 
     def remove(self, interest: Interest) -> None:
         if interest not in self._open:
             raise CallerError(f"unsubscribe: there is no open subscription {interest}")
         self._open.remove(interest)
-        self.interest = union_all(self._open)
+        self._wants(union_all(self._open))
+
+    def _wants(self, interest: Interest | None) -> None:
+        self.interest = interest
+        self._ranges = interest.ranges if isinstance(interest, Intervals) else None
 
     def match(self, event: Event) -> bool:
+        if self._ranges is not None:  # as `Intervals.matches`, which is not compiled
+            value = event.content
+            return not isinstance(value, str) and contains(self._ranges, value)
         return self.interest is not None and self.interest.matches(event)

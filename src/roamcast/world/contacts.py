@@ -5,7 +5,7 @@ a contact begins and ends at its roots: the plan is exact, nothing is sampled. F
 their legs that overlap in time one quadratic is solved; contacts that touch at a corner become one.
 
 It stays fast because node pairs are swept in order of their paths' bounding boxes (pairs that can never meet are not
-looked at) and all quadratics of one node are solved at once with numpy, which also bounds the memory.
+looked at) and quadratics are solved many at once with numpy; how many bounds the memory.
 
 A contact holds for `from_s <= t < until_s`. Time is clipped to the run.
 """
@@ -32,6 +32,9 @@ RANGE_SLACK: Final = 1e-9
 
 TOUCHING_S: Final = 1e-9
 """Contacts of a pair closer in time than this are one, and shorter ones are none: no frame is that short."""
+
+TOGETHER: Final = 100_000
+"""Pairs of legs whose contacts are computed at once: some 15 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,7 @@ def contact_plan(movements: Movements, range_m: float, duration_s: float) -> Con
     """Every contact of nodes at most `range_m` apart in `[0, duration_s]`."""
     legs = _Legs(movements, duration_s)
     reach_m = range_m * (1 + RANGE_SLACK)
-    found = [_contacts_of(node, others, legs, reach_m) for node, others in _neighbour_candidates(legs, reach_m)]
+    found = [_contacts(one, other, legs, reach_m) for one, other in _leg_pairs(legs, reach_m)]
     a, b = (np.concatenate([np.empty(0, np.int64), *(contacts[end] for contacts in found)]) for end in (0, 1))
     from_s, until_s = (np.concatenate([np.empty(0), *(contacts[time] for contacts in found)]) for time in (2, 3))
     return _plan(movements.nodes, duration_s, a, b, from_s, until_s)
@@ -151,15 +154,34 @@ def _neighbour_candidates(legs: _Legs, reach_m: float) -> Iterator[tuple[int, In
             yield node, others
 
 
-def _contacts_of(node: int, others: Integers, legs: _Legs, reach_m: float) -> Columns:
-    """The contacts of one node with `others`, leg by leg."""
+def _leg_pairs(legs: _Legs, reach_m: float) -> Iterator[tuple[Integers, Integers]]:
+    """The pairs of legs, of nodes that may meet, that overlap in time; about `TOGETHER` at once."""
+    ones: list[Integers] = []
+    others: list[Integers] = []
+    pairs = 0
+    for node, candidates in _neighbour_candidates(legs, reach_m):
+        one, other = _overlapping(node, candidates, legs)
+        ones.append(one)
+        others.append(other)
+        pairs += len(one)
+        if pairs >= TOGETHER:
+            yield np.concatenate(ones), np.concatenate(others)
+            ones, others, pairs = [], [], 0
+    if ones:
+        yield np.concatenate(ones), np.concatenate(others)
+
+
+def _overlapping(node: int, others: Integers, legs: _Legs) -> tuple[Integers, Integers]:
+    """The pairs of a leg of `node` and a leg of one of the `others` that overlap in time."""
     theirs = _ranges(legs.first[others], legs.first[others + 1])
     own_start_s = legs.start_s[legs.first[node] : legs.first[node + 1]]
     first = np.searchsorted(own_start_s, legs.start_s[theirs], side="right") - 1
     after = np.searchsorted(own_start_s, legs.end_s[theirs], side="left")
-    one = legs.first[node] + _ranges(first, after)
-    other = np.repeat(theirs, after - first)
+    return legs.first[node] + _ranges(first, after), np.repeat(theirs, after - first)
 
+
+def _contacts(one: Integers, other: Integers, legs: _Legs, reach_m: float) -> Columns:
+    """When the nodes on the legs `one` and `other` are within reach of each other."""
     begin_s = np.maximum(legs.start_s[one], legs.start_s[other])
     end_s = np.minimum(legs.end_s[one], legs.end_s[other])
     since_s, other_since_s = begin_s - legs.start_s[one], begin_s - legs.start_s[other]
@@ -170,8 +192,8 @@ def _contacts_of(node: int, others: Integers, legs: _Legs, reach_m: float) -> Co
     from_s, until_s = np.maximum(begin_s + enter_s, begin_s), np.minimum(begin_s + leave_s, end_s)
 
     met = until_s > from_s
-    peers = legs.node[other[met]]
-    return np.minimum(peers, node), np.maximum(peers, node), from_s[met], until_s[met]
+    node, peer = legs.node[one[met]], legs.node[other[met]]
+    return np.minimum(node, peer), np.maximum(node, peer), from_s[met], until_s[met]
 
 
 def _within(x_m: Floats, y_m: Floats, vx_mps: Floats, vy_mps: Floats, reach_m: float) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """The host of a simulated node: the contract of `protocols/api.py`, kept by the simulator."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -9,10 +9,9 @@ from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import Record
 from roamcast.world.mobility import Movements
 from roamcast.world.radio.medium import Medium
-from roamcast.world.scheduler import Scheduler
+from roamcast.world.scheduler import Due, Scheduler
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -30,7 +29,7 @@ class SimulatedHost(Host):
         medium: Medium,
         movements: Movements | None,
         recorder: Recorder,
-        on_delivery: Callable[[int, Event], None],
+        on_delivery: Callable[[int, Event], None] | None,
     ) -> None:
         self.address = address
         self.random = random
@@ -41,8 +40,7 @@ class SimulatedHost(Host):
         self._movements = movements
         self._recorder = recorder
         self._on_delivery = on_delivery
-        self._timers: dict[Timer, float] = {}  # pending -> due
-        self._when_due = self._fire
+        self._timers: dict[Any, float] = {}  # pending -> due
         self._protocol: Protocol | None = None
 
     def connect(self, protocol: Protocol) -> None:
@@ -69,43 +67,48 @@ class SimulatedHost(Host):
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         due = self._scheduler.now + delay_s
-        self._timers[timer] = due
-        self._scheduler.at(due, self._when_due, timer)
+        alarm = _Alarm(self, timer)
+        self._timers[alarm.timer] = due
+        self._scheduler.put(due, alarm)
 
     def cancel_timer(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
 
-    def _fire(self, timer: Timer) -> None:
-        # An entry of a timer that was moved, cancelled or fired already does not find its due time here.
-        if self._timers.get(timer) == self._scheduler.now:
+    def ring(self, timer: Any) -> None:
+        # A timer that was moved, cancelled or fired already does not find its due time here.
+        due = self._timers.get(timer)
+        if due is not None and due == self._scheduler.now:
             del self._timers[timer]
             assert self._protocol is not None
             self._protocol.on_timer(timer)
 
     def deliver(self, event: Event, hops: int) -> None:
-        now = self._scheduler.now
-        publisher, cause = event.publisher, event.cause or None
-        latency, size = now - event.time_s, len(event.payload)
-        self._recorder.add((
-            now, "delivered", self.address, publisher, event.id, cause, latency, hops, size,
-            None, None, None, None, None, None,
-        ))  # fmt: skip
-        self._on_delivery(self.address, event)
+        self._recorder.delivered(self._scheduler.now, self.address, event, hops)
+        if self._on_delivery is not None:
+            self._on_delivery(self.address, event)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
-        self._recorder.add(
-            Record(self._scheduler.now, "dropped", self.address, event_id=event_id or None, detail=reason)
-        )
+        self._recorder.add((
+            self._scheduler.now, "dropped", self.address, None, event_id or None, None, None, None, None, None,
+            None, reason, None, None, None,
+        ))  # fmt: skip
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.add(
-            Record(
-                self._scheduler.now,
-                "structure",
-                self.address,
-                None if peer == NOBODY else peer,
-                value=float(value),  # a level is a whole number, and a trace the same however it came about
-                category=aspect,
-                detail=detail,
-            )
-        )
+        self._recorder.add((
+            self._scheduler.now, "structure", self.address, None if peer == NOBODY else peer, None, None,
+            float(value),  # a level is a whole number, and a trace the same however it came about
+            None, None, None, aspect, detail, None, None, None,
+        ))  # fmt: skip
+
+
+class _Alarm(Due):
+    """A timer of a host, on its way."""
+
+    __slots__ = ("_host", "timer")
+
+    def __init__(self, host: SimulatedHost, timer: Timer) -> None:
+        self._host = host
+        self.timer: Any = timer  # not a `Timer`: the compiled form would take it apart and put it together at each use
+
+    def due(self) -> None:
+        self._host.ring(self.timer)

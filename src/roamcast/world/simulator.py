@@ -271,11 +271,11 @@ class Simulation(Oracle):
             self.medium,
             self.movements,
             self.recorder,
-            self._delivered,
+            self._delivered if self._causal else None,
         )
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
-        self.medium.listeners[node] = protocol
+        self.medium.attach(node, protocol)
         self._hosts[node] = host
         self.protocols[node] = protocol
         protocol.start()
@@ -293,7 +293,7 @@ class Simulation(Oracle):
         host = self._hosts[node]
         assert host is not None
         host.end_life()
-        self.medium.listeners[node] = None
+        self.medium.attach(node, None)
         self.protocols[node] = None
         self._hosts[node] = None
 

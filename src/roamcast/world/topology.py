@@ -4,6 +4,7 @@ The contact plan says who is in range; this adds who is switched on. Neighbour l
 changed, so a frame may keep the list that held when it started.
 """
 
+from bisect import insort
 
 from roamcast.protocols.api import NOBODY
 
@@ -44,8 +45,19 @@ class Topology:
         else:
             links[a].discard(b)
             links[b].discard(a)
-        self._refresh(a)
-        self._refresh(b)
+        if self._up[a] and self._up[b]:
+            self._place(a, b)
+            self._place(b, a)
+            self.version += 1
+
+    def _place(self, node: int, other: int) -> None:
+        """Puts `other` on the lists of `node` where it belongs now; both are up."""
+        is_near = other in self._near[node]
+        is_far = not is_near and other in self._far[node]
+        if is_near != (other in self.hear[node]):
+            self.hear[node] = _changed(self.hear[node], other, is_near)
+        if is_far != (other in self.sense[node]):
+            self.sense[node] = _changed(self.sense[node], other, is_far)
 
     def load(self, contacts: list[tuple[int, int]], sensed: list[tuple[int, int]]) -> None:
         """Sets many links at once, as at the start of a run."""
@@ -105,3 +117,12 @@ class Topology:
             if distance[neighbour] == distance[source] - 1:
                 return neighbour
         return NOBODY
+
+
+def _changed(nodes: list[int], node: int, is_added: bool) -> list[int]:
+    """Sorted nodes, with `node` or without it."""
+    if not is_added:
+        return [other for other in nodes if other != node]
+    changed = nodes.copy()
+    insort(changed, node)
+    return changed

@@ -40,9 +40,11 @@ class Flooding(Protocol):
 
     def __init__(self, host: Host, parameters: FloodingParameters) -> None:
         super().__init__(host)
-        self.parameters = parameters
+        self._hops_max = parameters.hops_max
+        self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
         self._seen = SeenCache()
+        self._latest: Event | None = None  # of these: what is heard again is mostly what was just heard
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
 
     def start(self) -> None:
@@ -60,17 +62,21 @@ class Flooding(Protocol):
 
     def on_message(self, sender: int, message: Message) -> None:
         assert isinstance(message, Flood)
-        event = message.event
-        if not self._seen.add(event.id):
+        event: Any = message.event  # not an `Event`: the compiled form would make a new number of its id at each use
+        if event is self._latest or not self._seen.add(event.id):
             return
+        self._latest = event
+        hops = message.hops
         if self.subscriptions.match(event):
-            self.host.deliver(event, message.hops)
-        if message.hops < self.parameters.hops_max and self._repeats(message):
-            self._waiting[event.id] = Flood(message.hops + 1, event)
-            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, ("repeat", event.id))
+            self.host.deliver(event, hops)
+        if hops < self._hops_max and self._repeats(message):
+            self._waiting[event.id] = Flood(hops + 1, event)
+            self.host.set_timer(self.host.random.random() * self._jitter_s, ("repeat", event.id))
 
     def on_timer(self, timer: Timer) -> None:
-        self.host.broadcast(self._waiting.pop(timer[1]))
+        message = self._waiting[timer[1]]
+        del self._waiting[timer[1]]
+        self.host.broadcast(message)
 
     def _repeats(self, message: Flood) -> bool:
         """Whether this node passes the event on; gossip tosses a coin here."""

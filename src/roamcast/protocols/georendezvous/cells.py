@@ -45,6 +45,9 @@ STILL_SHARE: Final = 1 / 16
 """A node that has moved by less than this share of the range is taken to be where it was, if vertices are nodes: a tour
 knows its vertices again by their places, and a network in which all move a little would have none for long."""
 
+POINTS_MAX: Final = 4096
+"""How many keys' points a node remembers; packets keep asking for the same few."""
+
 AROUND: Final = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
 
 
@@ -59,6 +62,7 @@ class CellGrid:
         # Keys keep off the border, but in a small area at least the middle half of it is theirs.
         self._west_m = min(margin_cells * self.side_m, site.width_m / 4)
         self._south_m = min(margin_cells * self.side_m, site.height_m / 4)
+        self._points: dict[str, Point] = {}  # of keys asked for, as far as remembered
 
     def cell(self, point: Point) -> Cell:
         """The cell of a point; the far borders of the area belong to its last cells."""
@@ -72,6 +76,14 @@ class CellGrid:
 
     def point(self, key: str) -> Point:
         """Where a key lies: the same pseudo-random point of the area for everybody."""
+        known = self._points.get(key)
+        if known is None:
+            if len(self._points) >= POINTS_MAX:
+                self._points.clear()
+            known = self._points[key] = self._computed(key)
+        return known
+
+    def _computed(self, key: str) -> Point:
         digest = blake2b(key.encode(), digest_size=16).digest()
         across = int.from_bytes(digest[:8], "big") / 2**64
         up = int.from_bytes(digest[8:], "big") / 2**64
@@ -164,7 +176,13 @@ class NodeGraph(Graph):
 
     def steady(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         limit_m = STEADY_SHARE * self.grid.site.range_m
-        return [vertex for vertex in heard if vertex != here and dist(here, vertex) <= limit_m]
+        x_m, y_m = here
+        kept: list[Vertex] = []
+        for vertex in heard:
+            east_m, north_m = vertex[0] - x_m, vertex[1] - y_m
+            if (east_m or north_m) and east_m * east_m + north_m * north_m <= limit_m * limit_m:
+                kept.append(vertex)
+        return kept
 
     def planar(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
         others = self.neighbours(here, heard)

@@ -17,9 +17,9 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.mesh import TABLE_BYTES_MAX
 from roamcast.protocols.odmrp.messages import Member
 from roamcast.protocols.odmrp.packed import Digest
+from roamcast.protocols.odmrp.sizes import TABLE_BYTES_MAX, member_bytes
 from roamcast.protocols.odmrp.summaries import Entry, aggregated
 
 CLIENT_REFRESHES: Final = 3
@@ -130,7 +130,7 @@ class Clients:
             for entries_max in range(self._entries_max, 0, -1):
                 entries = tuple(self._encoder.family.packed(each) for each in aggregated(of_type, entries_max))
                 member = Member(address, self._version, entries)
-                if member.size_bytes <= TABLE_BYTES_MAX:
+                if member_bytes(member) <= TABLE_BYTES_MAX:
                     break
             self._members[digest.type] = member
         return self._members[digest.type]

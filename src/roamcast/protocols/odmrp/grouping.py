@@ -25,6 +25,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from roamcast.protocols.odmrp.covering import CoveringGraph
+from roamcast.protocols.odmrp.index import rows
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
@@ -185,15 +186,13 @@ class _Centroid:
 
     def __init__(self, vectors: list[int]) -> None:
         self._size = len(vectors)
-        counts: dict[int, int] = {}
+        counts: dict[int, int] = {}  # by place of the bit
         for vector in vectors:
-            while vector:
-                low = vector & -vector
-                counts[low] = counts.get(low, 0) + 1
-                vector ^= low
+            for place in rows(vector):
+                counts[place] = counts.get(place, 0) + 1
         self._masks: dict[int, int] = {}  # count -> the bits that so many vectors have
-        for bit, count in counts.items():
-            self._masks[count] = self._masks.get(count, 0) | bit
+        for place, count in counts.items():
+            self._masks[count] = self._masks.get(count, 0) | 1 << place
 
     def distance(self, vector: int) -> float:
         """Squared Euclidean distance, from whole numbers: a bit that c of n vectors have is (c/n)^2 from a 0 and
@@ -203,10 +202,10 @@ class _Centroid:
         known = 0
         for count, bits in self._masks.items():
             ones = (vector & bits).bit_count()
-            total += ones * (size - count) ** 2 + (bits.bit_count() - ones) * count**2
+            total += ones * (size - count) * (size - count) + (bits.bit_count() - ones) * count * count
             known |= bits
-        total += (vector & ~known).bit_count() * size**2
-        return total / size**2
+        total += (vector & ~known).bit_count() * size * size
+        return total / (size * size)
 
 
 def _mean_distance(clusters: list[list[int]], bits: dict[int, int]) -> float:

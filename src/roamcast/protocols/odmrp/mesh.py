@@ -30,7 +30,7 @@ for events that left just before. A member that the newest request does not list
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Final, NamedTuple
 
@@ -40,6 +40,7 @@ from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTa
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
+from roamcast.protocols.odmrp.sizes import in_frames
 from roamcast.protocols.odmrp.summaries import Entry
 from roamcast.protocols.seen import SeenCache
 
@@ -50,7 +51,6 @@ CONFIRM: Final = "mesh.confirm"  # key: publisher; look which members were not c
 ACK: Final = "mesh.ack"  # key: publisher; confirm what was received
 SWEEP: Final = "mesh.sweep"  # key 0; forget what is past
 
-TABLE_BYTES_MAX: Final = 1200  # members that together take more travel in several frames
 ADDRESS_BITS: Final = 32
 SENDING_BITS: Final = 8
 SUMMARIES_MAX: Final = 4096  # that a node remembers; the oldest goes first
@@ -70,22 +70,28 @@ class Route:
         self.confirmed: set[int] = set()
         self.sequence = -1
         self.events: tuple[int, ...] = ()  # that the newest request named
-        self.channels: dict[int, int] = {}  # of members, as the newest request lists them
+        self.listed: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()  # by the newest request
+        self.channels: dict[int, int] = {}  # of members: the same by address
         self.channels_before: dict[int, int] = {}
         self.moved_s = -inf
 
-    def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None, now_s: float) -> None:
-        """A newer request came. What is under way goes on; what was passed on may be passed on again."""
+    def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None, now_s: float) -> bool:
+        """A newer request came; true if members have other channels now. What is under way goes on."""
         self.heard_s = now_s
         self.sequence = request.sequence
         self.events = request.events
-        channels = {address: channel for channel, members in request.channels for address, _ in members}
-        if channels != self.channels:
-            self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
+        has_moved = False
+        if request.channels != self.listed:
+            self.listed = request.channels
+            channels = {address: channel for channel, members in request.channels for address, _ in members}
+            has_moved = channels != self.channels
+            if has_moved:
+                self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
         self.take(upstream, request.hops, lifetime_s)
         self.members_lifetime_s: float | None = None
         self.confirmed.clear()
         self.tries = {address: tries for address, tries in self.tries.items() if address in self.sent}
+        return has_moved
 
     def take(self, upstream: int, hops: int, lifetime_s: float | None) -> None:
         self.upstream, self.hops, self.lifetime_s = upstream, hops, lifetime_s
@@ -108,6 +114,7 @@ class Mesh:
         """`on_members` takes the members that arrive at this node as their publisher, with their routes' lifetime."""
         self.host = host
         self.parameters = parameters
+        self._predicts = parameters.mobility_prediction
         self.routes: dict[int, Route] = {}  # by publisher
         self.downstream: dict[int, dict[int, Downstream]] = {}  # by publisher and member
         self._on_members = on_members
@@ -157,8 +164,8 @@ class Mesh:
             return False
         if route is None or request.sequence > route.sequence:
             route = self.routes.setdefault(publisher, Route())
-            route.renew(request, sender, lifetime_s, self.host.now())
-            self._tell_role(publisher)
+            if route.renew(request, sender, lifetime_s, self.host.now()):
+                self._tell_role(publisher)
             self._sweep_later()
         if request.hops < self.parameters.hops_max:
             self._repeat(request, lifetime_s)
@@ -173,13 +180,13 @@ class Mesh:
             request.questions,
             request.channels,
             request.events,
-            own_motion(self.host) if self.parameters.mobility_prediction else None,
+            own_motion(self.host) if self._predicts else None,
             lifetime_s,
         )
         self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (REPEAT, self._repeats_so_far))
 
     def _lifetime_s(self, request: JoinRequest) -> float | None:
-        motion = own_motion(self.host) if self.parameters.mobility_prediction else None
+        motion = own_motion(self.host) if self._predicts else None
         if motion is None or request.motion is None or self.host.site is None:
             return request.lifetime_s
         return shorter(request.lifetime_s, link_expiration_s(motion, request.motion, self.host.site.range_m))
@@ -187,7 +194,7 @@ class Mesh:
     def _consider(self, route: Route, sender: int, hops: int, lifetime_s: float | None) -> None:
         """Under mobility prediction, takes a way that lasts longer and has no more hops, while nothing was sent yet."""
         better = hops <= route.hops and lasts_longer(lifetime_s, route.lifetime_s)
-        if self.parameters.mobility_prediction and not route.tries and better:
+        if self._predicts and not route.tries and better:
             route.take(sender, hops, lifetime_s)
 
     # -- Join Tables ---------------------------------------------------------------------------------------------
@@ -217,9 +224,11 @@ class Mesh:
             self._pass_on(route, table)
 
     def _learn(self, member: Member) -> None:
+        if member.entries is None:
+            return
         known = self._summaries.get(member.address)
-        if member.entries is not None and (known is None or known[0] != member.version):
-            entries = tuple(self._family.unpacked(each) for each in member.entries)
+        if known is None or known[0] != member.version:
+            entries = tuple([self._family.unpacked(each) for each in member.entries])
             self._summaries.pop(member.address, None)
             self._summaries[member.address] = member.version, entries
             if len(self._summaries) > SUMMARIES_MAX:
@@ -229,6 +238,7 @@ class Mesh:
         publisher = table.publisher
         expires_s = self.host.now() + self.parameters.forwarding_timeout_s
         behind = self.downstream.setdefault(publisher, {})
+        before = len(behind)
         passed_on: list[int] = []
         for member in table.members:
             version, entries = self._summaries.get(member.address, (None, None))
@@ -239,13 +249,14 @@ class Mesh:
                 self.answer(publisher, member)
         route.members_lifetime_s = shorter(route.members_lifetime_s, table.lifetime_s)
         self._acknowledge(publisher, passed_on)
-        self._tell_role(publisher)
+        if len(behind) != before:
+            self._tell_role(publisher)
 
     def _send_tables(self, publisher: int, route: Route) -> None:
         members = [self._with_arrivals(publisher, member) for member in route.waiting.values()]
         route.waiting.clear()
         lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
-        for part in _in_frames(members):
+        for part in in_frames(members):
             self.host.broadcast(JoinTable(publisher, route.upstream, part, lifetime_s))
         for member in members:
             route.sent[member.address] = member
@@ -254,8 +265,10 @@ class Mesh:
 
     def _with_arrivals(self, publisher: int, member: Member) -> Member:
         """This node's own answer says last what has arrived meanwhile; what others say is passed on as it is."""
-        arrived = tuple(event_id for event_id in self.routes[publisher].events if event_id in self._seen)
-        if member.address != self.host.address or not arrived:
+        if member.address != self.host.address:
+            return member
+        arrived = tuple([event_id for event_id in self.routes[publisher].events if event_id in self._seen])
+        if not arrived:
             return member
         return Member(member.address, member.version, member.entries, arrived)
 
@@ -351,7 +364,8 @@ class Mesh:
                 self.downstream[publisher] = kept
             else:
                 del self.downstream[publisher]
-            self._tell_role(publisher)
+            if len(kept) != len(behind):
+                self._tell_role(publisher)
         timeout_s = self.parameters.forwarding_timeout_s
         for publisher, route in list(self.routes.items()):
             if route.heard_s + timeout_s <= now_s and publisher not in self.downstream:
@@ -361,7 +375,8 @@ class Mesh:
             self._sweep_later()
 
     def _tell_role(self, publisher: int) -> None:
-        """Notes in the trace for which channels of a publisher this node forwards, whenever that changes."""
+        """Notes in the trace for which channels of a publisher this node forwards. Called when others are behind this
+        node, or those have other channels."""
         route = self.routes[publisher]
         behind = self.downstream.get(publisher, {})
         channels = sorted({route.channels.get(address, NEWCOMERS) for address in behind})
@@ -369,18 +384,3 @@ class Mesh:
             self._roles[publisher] = channels
             detail = ",".join(map(str, channels))
             self.host.structure("forwarding", peer=publisher, value=float(bool(channels)), detail=detail)
-
-
-def _in_frames(members: list[Member]) -> Iterator[tuple[Member, ...]]:
-    """The members in order, as many at a time as fit a frame."""
-    part: list[Member] = []
-    size_bytes = 0
-    for member in members:
-        more_bytes = member.size_bytes
-        if part and size_bytes + more_bytes > TABLE_BYTES_MAX:
-            yield tuple(part)
-            part, size_bytes = [], 0
-        part.append(member)
-        size_bytes += more_bytes
-    if part:
-        yield tuple(part)

@@ -25,8 +25,6 @@ Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expec
 Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
 
 
-MEMBER_BYTES: Final = 12  # of a member without its entries
-ARRIVAL_BYTES: Final = 9  # of an event's id
 KINDS_MAX: Final = 64  # types of events that a client announces, so that they fit a frame
 
 
@@ -50,12 +48,6 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     version: int  # of its summary
     entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
     arrived: tuple[int, ...] = ()  # those of the events that the request named that are here
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes in a frame, rather a little more."""
-        told_bytes = ARRIVAL_BYTES * len(self.arrived) + sum(entry.size_bytes for entry in self.entries or ())
-        return MEMBER_BYTES + told_bytes
 
 
 class JoinTable(Message, frozen=True, tag=17):

@@ -7,8 +7,6 @@ import msgspec
 from roamcast.errors import PeerError
 
 LEAF_MAX: Final = 63
-ENTRY_BYTES: Final = 20  # of an entry without its filters
-FILTER_BYTES: Final = 4  # of a filter without its bits
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):
@@ -34,9 +32,3 @@ class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
     enumerated: bytes
     arithmetic: bytes
     texts: tuple[tuple[int, bytes, bytes, bytes], ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes in a frame, rather a little more."""
-        filters = [self.enumerated, self.arithmetic, *(each for text in self.texts for each in text[1:])]
-        return ENTRY_BYTES + sum(FILTER_BYTES + len(each) for each in filters)

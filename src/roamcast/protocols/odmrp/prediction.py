@@ -31,8 +31,9 @@ def link_expiration_s(one: Motion, other: Motion, range_m: float) -> float:
 
 def shorter(one: float | None, other: float | None) -> float | None:
     """The lifetime of a route of two parts; None is not foreseeable, and infinite is the same."""
-    known = [each for each in (one, other) if each is not None and each < inf]
-    return min(known, default=None)
+    if one is None or one == inf:
+        return None if other == inf else other
+    return one if other is None or one < other else other
 
 
 def lasts_longer(one: float | None, other: float | None) -> bool:

@@ -20,6 +20,7 @@ SILENCE: Final = "aodv.silence"  # key: neighbour; it greeted and was not heard 
 HELLO: Final = "aodv.hello"  # key 0; perhaps greet
 SWEEP: Final = "aodv.sweep"  # key 0; forget what is long past
 
+KINDS: Final = frozenset((Rreq, Rrep, Rerr, Hello))  # of messages that are the router's
 HOPS_LIMIT: Final = 255  # what the messages can count
 DESTINATIONS_PER_ERROR: Final = 100  # so that an RERR fits a frame
 NUMBERS_PER_S: Final = 100  # own numbers start at the clock times this, well above the rate of requests
@@ -51,6 +52,8 @@ class Router:
     def on_message(self, sender: int, message: Message) -> bool:
         if self._greeters and sender in self._greeters:
             self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
+        if type(message) not in KINDS:  # of all that is heard, most
+            return False
         if type(message) is Rreq:
             self._on_request(sender, message)
         elif type(message) is Rrep:
@@ -59,8 +62,6 @@ class Router:
             self._on_error(sender, message)
         elif type(message) is Hello:
             self._on_hello(sender, message)
-        else:
-            return False
         return True
 
     def on_timer(self, timer: Timer) -> bool:

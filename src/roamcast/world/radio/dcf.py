@@ -27,7 +27,7 @@ So a frame costs two events (start, end) and one short loop over its hearers at 
 
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message
+from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.seeds import Random
 from roamcast.world.radio.dcf_settings import (
     ACK_BYTES,
@@ -45,8 +45,8 @@ from roamcast.world.radio.dcf_settings import (
     DcfSettings,
 )
 from roamcast.world.radio.interference import Interference
-from roamcast.world.radio.medium import Frame, Medium
-from roamcast.world.radio.station import Station
+from roamcast.world.radio.medium import Medium
+from roamcast.world.radio.station import DcfFrame, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
@@ -75,36 +75,38 @@ class DcfMedium(Medium):
         self._eifs_s = settings.extended_ifs_s
         self._ack_s = PREAMBLE_S + ACK_BYTES * 8 / settings.control_rate_bps
         self._cts_s = PREAMBLE_S + CTS_BYTES * 8 / settings.control_rate_bps
-        self._stations = [Station(node) for node in range(topology.nodes)]
-        self._when_accessible = self._access  # made once, since every frame asks for them several times
-        self._when_broadcast = self._end_broadcast
-        self._when_sent = self._end_unicast
+        self._stations = [Station(self, node) for node in range(topology.nodes)]
 
     # -- from the protocol ---------------------------------------------------------------------------------------
 
+    def attach(self, node: int, listener: Protocol | None) -> None:
+        self._stations[node].listener = listener
+
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
         station = self._stations[sender]
-        if len(station.queue) >= self._queue_frames:
+        if station.head is not None and len(station.queue) + 1 >= self._queue_frames:
             self._fail("queue")
             if receiver != NOBODY:
                 self.scheduler.at(self.scheduler.now, self._report_failure, (sender, receiver, message))
             return
-        frame = Frame(sender, receiver, message, message.label, size + self._overhead_bytes)
+        frame = DcfFrame(self, sender, receiver, message, message.label, size + self._overhead_bytes)
         rate = self._broadcast_rate_bps if receiver == NOBODY else self._data_rate_bps
         frame.rate_bps = rate
         frame.airtime_s = PREAMBLE_S + frame.bytes * 8 / rate
         if receiver != NOBODY:
             frame.nav_s = SIFS_S + self._ack_s
-        station.queue.append(frame)
-        if len(station.queue) == 1:
+        if station.head is None:
+            station.head = frame
             self._request_access(station)
+        else:
+            station.queue.append(frame)
 
     def silence(self, node: int) -> None:
         self._stations[node].silence()
 
     def _report_failure(self, failure: tuple[int, int, Message]) -> None:
         sender, receiver, message = failure
-        listener = self.listeners[sender]
+        listener = self._stations[sender].listener
         if listener is not None:
             listener.on_send_failed(receiver, message)
 
@@ -120,28 +122,28 @@ class DcfMedium(Medium):
         station.waiting = True
         due = station.busy_until + station.defer + station.backoff * SLOT_S
         listened = station.listened = now + DIFS_S
-        self.scheduler.at(due if due > listened else listened, self._when_accessible, station)
+        self.scheduler.put(due if due > listened else listened, station)
 
     def _draw_backoff(self, station: Station) -> None:
         # int(random() * n) rather than randrange(n): several times faster, and the bias is below 1e-13.
         station.backoff = int(self.random.random() * (station.window + self._window_extra))
 
-    def _access(self, station: Station) -> None:
+    def access(self, station: Station) -> None:
         if station.committed:
             station.committed = False
         else:
             due = station.busy_until + station.defer + station.backoff * SLOT_S
             if due > self.scheduler.now + ROUNDING_S:
-                self.scheduler.at(due, self._when_accessible, station)
+                self.scheduler.put(due, station)
                 return
         station.waiting = False
         station.backoff = 0
-        if not station.queue or station.exchange is not None:
+        frame = station.head
+        if frame is None or station.exchange is not None:
             return
-        frame = station.queue[0]
         if frame.receiver == NOBODY:
             self._start(frame)
-            self.scheduler.at(frame.end, self._when_broadcast, frame)
+            self.scheduler.put(frame.end, frame)
         elif frame.bytes >= self._rts_threshold_bytes:
             station.exchange = frame
             self._send_rts(frame)
@@ -165,15 +167,22 @@ class DcfMedium(Medium):
 
     # -- on the air ----------------------------------------------------------------------------------------------
 
-    def _start(self, frame: Frame) -> None:
+    def _start(self, frame: DcfFrame) -> None:
         """The hot path: a frame begins, and everybody in range notices."""
         now = self.scheduler.now
         end = now + frame.airtime_s
         frame.start = now
         frame.end = end
-        stations = self._stations
-        sender = stations[frame.sender]
-        hearers = frame.hearers = self.topology.hear[frame.sender]
+        sender = self._stations[frame.sender]
+        heard_by, sensed_by = self.topology.hear[frame.sender], self.topology.sense[frame.sender]
+        if sender.heard_by is not heard_by:  # the topology replaces its lists when they change
+            sender.heard_by = heard_by
+            sender.hearers = [self._stations[node] for node in heard_by]
+        if sender.sensed_by is not sensed_by:
+            sender.sensed_by = sensed_by
+            sender.sensers = [self._stations[node] for node in sensed_by]
+        frame.hearers = heard_by
+        frame.stations = sender.hearers
         if sender.lock is not None:
             sender.lock = None
             self._fail("half-duplex")
@@ -184,8 +193,7 @@ class DcfMedium(Medium):
         if end > sender.busy_until:
             sender.busy_until = end
         collisions = halved = 0
-        for node in hearers:
-            station = stations[node]
+        for station in sender.hearers:
             if station.air_until <= now:
                 if station.busy_until <= now and (station.backoff or station.waiting):
                     self._freeze(station, now)
@@ -200,8 +208,7 @@ class DcfMedium(Medium):
                     halved += 1
                 else:
                     collisions += 1
-        for node in self.topology.sense[frame.sender]:
-            station = stations[node]
+        for station in sender.sensers:
             if station.air_until <= now:
                 if station.busy_until <= now and (station.backoff or station.waiting):
                     self._freeze(station, now)
@@ -217,7 +224,7 @@ class DcfMedium(Medium):
             self._fail("half-duplex", halved)
         self._count(frame)
 
-    def _understood(self, frame: Frame, station: Station) -> bool:
+    def _understood(self, frame: DcfFrame, station: Station) -> bool:
         """Whether `station`, which had locked on `frame`, got it whole; sets the silence it must keep now."""
         reason = ""
         if station.noise is not None and not self._interference.survives(frame, station.node, station.noise):
@@ -231,16 +238,20 @@ class DcfMedium(Medium):
         station.defer = DIFS_S
         return True
 
-    def _end_broadcast(self, frame: Frame) -> None:
+    def end(self, frame: DcfFrame) -> None:
+        if frame.receiver == NOBODY:
+            self._end_broadcast(frame)
+        else:
+            self._end_unicast(frame)
+
+    def _end_broadcast(self, frame: DcfFrame) -> None:
         sender = frame.sender
         message = frame.message
         assert message is not None
-        stations, listeners = self._stations, self.listeners
-        self._finish(stations[sender])
+        self._finish(self._stations[sender])
         lossy = self.loss > 0
         receptions = 0
-        for node in frame.hearers:
-            station = stations[node]
+        for station in frame.stations:
             if station.lock is frame:
                 station.lock = None
                 if not lossy and station.noise is None:
@@ -248,42 +259,41 @@ class DcfMedium(Medium):
                 elif not self._understood(frame, station):
                     continue
                 receptions += 1
-                listener = listeners[node]
+                listener = station.listener
                 if listener is not None:
                     listener.on_message(sender, message)
         self.receptions += receptions
 
     def _finish(self, station: Station) -> None:
         """The station's head-of-queue frame is dealt with: post-backoff, then the next."""
-        if station.queue:
-            station.queue.popleft()
+        station.head = station.queue.pop(0) if station.queue else None
         station.exchange = None
         station.window = WINDOW_MIN
         self._draw_backoff(station)
-        if station.queue:
+        if station.head is not None:
             self._request_access(station)
 
     # -- unicast: RTS, CTS, data, ACK ----------------------------------------------------------------------------
 
-    def _send_rts(self, data: Frame) -> None:
+    def _send_rts(self, data: DcfFrame) -> None:
         data.tries_short += 1
         rts = self._control(data.sender, data.receiver, "RTS", RTS_BYTES)
         rts.nav_s = SIFS_S + self._cts_s + SIFS_S + data.airtime_s + data.nav_s
         self._start(rts)
-        self.scheduler.at(rts.end, self._when_sent, rts)
+        self.scheduler.put(rts.end, rts)
         self._await_answer(self._stations[data.sender], rts.end + SIFS_S + self._cts_s + SLOT_S)
 
-    def _send_data(self, data: Frame) -> None:
+    def _send_data(self, data: DcfFrame) -> None:
         if data.bytes >= self._rts_threshold_bytes:
             data.tries_long += 1
         else:
             data.tries_short += 1
         self._start(data)
-        self.scheduler.at(data.end, self._when_sent, data)
+        self.scheduler.put(data.end, data)
         self._await_answer(self._stations[data.sender], data.end + SIFS_S + self._ack_s + SLOT_S)
 
-    def _control(self, sender: int, receiver: int, label: str, size: int) -> Frame:
-        frame = Frame(sender, receiver, None, label, size)
+    def _control(self, sender: int, receiver: int, label: str, size: int) -> DcfFrame:
+        frame = DcfFrame(self, sender, receiver, None, label, size)
         frame.rate_bps = self._control_rate_bps
         frame.airtime_s = PREAMBLE_S + size * 8 / frame.rate_bps
         return frame
@@ -292,21 +302,19 @@ class DcfMedium(Medium):
         station.awaited += 1
         self.scheduler.at(until, self._no_answer, (station, station.awaited))
 
-    def _end_unicast(self, frame: Frame) -> None:
+    def _end_unicast(self, frame: DcfFrame) -> None:
         now = self.scheduler.now
-        stations = self._stations
-        for node in frame.hearers:
-            station = stations[node]
+        for station in frame.stations:
             if station.lock is frame:
                 station.lock = None
                 if not self._understood(frame, station):
                     continue
-                if node == frame.receiver:
+                if station.node == frame.receiver:
                     self._answer(station, frame)
                 elif now + frame.nav_s > station.busy_until:
                     station.busy_until = now + frame.nav_s
 
-    def _answer(self, station: Station, frame: Frame) -> None:
+    def _answer(self, station: Station, frame: DcfFrame) -> None:
         """`station` is the receiver of `frame` and understood it."""
         now = self.scheduler.now
         node = station.node
@@ -315,7 +323,7 @@ class DcfMedium(Medium):
             self.scheduler.at(now + SIFS_S, self._send_control, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
-                listener = self.listeners[node]
+                listener = station.listener
                 if listener is not None:
                     listener.on_message(frame.sender, frame.message)
         elif frame.label == "RTS":
@@ -330,12 +338,12 @@ class DcfMedium(Medium):
             else:
                 self._finish(station)
 
-    def _send_control(self, frame: Frame) -> None:
+    def _send_control(self, frame: DcfFrame) -> None:
         if self._stations[frame.sender].sending_until <= self.scheduler.now and self.topology.is_up(frame.sender):
             self._start(frame)
-            self.scheduler.at(frame.end, self._when_sent, frame)
+            self.scheduler.put(frame.end, frame)
 
-    def _send_after_cts(self, data: Frame) -> None:
+    def _send_after_cts(self, data: DcfFrame) -> None:
         if self._stations[data.sender].exchange is data:
             self._send_data(data)
 
@@ -348,7 +356,7 @@ class DcfMedium(Medium):
             self._fail("retries")
             self._finish(station)
             assert data.message is not None
-            listener = self.listeners[station.node]
+            listener = station.listener
             if listener is not None:
                 listener.on_send_failed(data.receiver, data.message)
             return
@@ -358,7 +366,7 @@ class DcfMedium(Medium):
         self._request_access(station)
 
 
-def _disturb(station: Station, frame: Frame) -> None:
+def _disturb(station: Station, frame: DcfFrame) -> None:
     """`frame` begins where the air is full already."""
     if station.lock is not None:
         if station.noise is None:

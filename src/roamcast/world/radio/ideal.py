@@ -6,13 +6,27 @@ range when the frame is sent (or if random loss strikes it `TRIES` times in a ro
 
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message
+from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.seeds import Random
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
 TRIES: Final = 7  # of a unicast under random loss, as 802.11's retry limit
+
+
+class IdealFrame(Frame):
+    __slots__ = ("medium",)
+
+    def __init__(self, medium: "IdealMedium", sender: int, receiver: int, message: Message, size: int) -> None:
+        super().__init__(sender, receiver, message, message.label, size)
+        self.medium = medium
+
+    def due(self) -> None:
+        if self.receiver == NOBODY:
+            self.medium.arrive(self)
+        else:
+            self.medium.arrive_at_one(self)
 
 
 class IdealMedium(Medium):
@@ -30,23 +44,27 @@ class IdealMedium(Medium):
         self._delay_s = delay_s
         self._rate_bps = rate_bps  # for the airtime figures only
         self._overhead_bytes = overhead_bytes
+        self._listeners: list[Protocol | None] = [None] * topology.nodes
+
+    def attach(self, node: int, listener: Protocol | None) -> None:
+        self._listeners[node] = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
-        frame = Frame(sender, receiver, message, message.label, size + self._overhead_bytes)
+        frame = IdealFrame(self, sender, receiver, message, size + self._overhead_bytes)
         frame.airtime_s = frame.bytes * 8 / self._rate_bps
         frame.start = self.scheduler.now
         frame.end = frame.start + self._delay_s
         frame.hearers = self.topology.hear[sender]
         self._count(frame)
-        self.scheduler.at(frame.end, self._arrive if receiver == NOBODY else self._arrive_at_one, frame)
+        self.scheduler.put(frame.end, frame)
 
     def silence(self, node: int) -> None:
         """Nothing is ever queued."""
 
-    def _arrive(self, frame: Frame) -> None:
+    def arrive(self, frame: IdealFrame) -> None:
         assert frame.message is not None
         sender, message = frame.sender, frame.message
-        listeners = self.listeners
+        listeners = self._listeners
         for node in frame.hearers:
             if self.loss and self.random.random() < self.loss:
                 self._fail("loss")
@@ -56,17 +74,17 @@ class IdealMedium(Medium):
                 if listener is not None:
                     listener.on_message(sender, message)
 
-    def _arrive_at_one(self, frame: Frame) -> None:
+    def arrive_at_one(self, frame: IdealFrame) -> None:
         assert frame.message is not None
         if frame.receiver not in frame.hearers:
             self._fail("out-of-range")
         elif self.loss and all(self.random.random() < self.loss for _ in range(TRIES)):
             self._fail("retries")
         else:
-            listener = self.listeners[frame.receiver]
+            listener = self._listeners[frame.receiver]
             if listener is not None:
                 listener.on_message(frame.sender, frame.message)
             return
-        sender = self.listeners[frame.sender]
+        sender = self._listeners[frame.sender]
         if sender is not None:
             sender.on_send_failed(frame.receiver, frame.message)

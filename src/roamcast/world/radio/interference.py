@@ -17,7 +17,7 @@ from roamcast.protocols.api import Point
 from roamcast.seeds import Random
 from roamcast.world.mobility import Movements
 from roamcast.world.radio.dcf_settings import DETECT_S, HEADER_S, PREAMBLE_S, DcfSettings
-from roamcast.world.radio.medium import Frame
+from roamcast.world.radio.station import DcfFrame
 
 BANDWIDTH_HZ: Final = 22e6
 CAPTURE_RATIO: Final = 10.0
@@ -32,7 +32,7 @@ class Interference:
         self._movements = movements
         self._random = random
 
-    def survives(self, frame: Frame, receiver: int, others: list[Frame]) -> bool:
+    def survives(self, frame: DcfFrame, receiver: int, others: list[DcfFrame]) -> bool:
         if self._capture == "bit-errors":
             chance = survival(frame, others)
             return chance > 0 and self._random.random() < chance
@@ -46,7 +46,7 @@ class Interference:
         return False
 
 
-def survival(frame: Frame, others: list[Frame]) -> float:
+def survival(frame: DcfFrame, others: list[DcfFrame]) -> float:
     """The probability that no bit of `frame` is wrong, all signals being equally strong."""
     for other in others:
         if other.start - frame.start < DETECT_S:
@@ -91,7 +91,8 @@ def bit_error_rate(rate_bps: float, interferers: int) -> float:
 
 def received_power(source: Point, at: Point) -> float:
     """Received power up to a constant: 1/d² to the crossover, 1/d⁴ beyond, continuous."""
-    square = max((source[0] - at[0]) ** 2 + (source[1] - at[1]) ** 2, 1e-6)
-    if square < CROSSOVER_M**2:
-        return 1 / (square * CROSSOVER_M**2)
+    x_m, y_m = source[0] - at[0], source[1] - at[1]
+    square = max(x_m * x_m + y_m * y_m, 1e-6)
+    if square < CROSSOVER_M * CROSSOVER_M:
+        return 1 / (square * (CROSSOVER_M * CROSSOVER_M))
     return 1 / (square * square)

@@ -6,20 +6,20 @@ from typing import Final
 
 from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.seeds import Random
-from roamcast.world.scheduler import Scheduler
+from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.topology import Topology
 
 LINK_CATEGORY: Final = "link"
 """Category of the radio's own frames (ACK, RTS, CTS) in the trace."""
 
+NO_NODES: Final[list[int]] = []
+"""The hearers of a frame that has not started; lists of hearers are replaced, never changed."""
 
-class Frame:
-    """One frame: a protocol's message, or a short one of the link's own."""
 
-    __slots__ = (
-        "airtime_s", "bytes", "end", "hearers", "label", "message", "nav_s", "rate_bps", "receiver", "sender", "start",
-        "tries_long", "tries_short",
-    )  # fmt: skip
+class Frame(Due):
+    """One frame: a protocol's message, or a short one of the link's own. It is due when it ends."""
+
+    __slots__ = ("airtime_s", "bytes", "end", "hearers", "label", "message", "receiver", "sender", "start")
 
     def __init__(self, sender: int, receiver: int, message: Message | None, label: str, size: int) -> None:
         self.sender = sender
@@ -28,13 +28,9 @@ class Frame:
         self.label = label
         self.bytes = size  # on the air, after the preamble
         self.airtime_s = 0.0
-        self.rate_bps = 0.0
-        self.nav_s = 0.0  # how long after its end bystanders must keep silent
         self.start = 0.0
         self.end = 0.0
-        self.hearers: list[int] = []
-        self.tries_short = 0
-        self.tries_long = 0
+        self.hearers = NO_NODES
 
 
 class Tally:
@@ -50,7 +46,7 @@ class Tally:
 
 
 class Medium(ABC):
-    """The shared air. Receptions and failures go to the `listeners`."""
+    """The shared air. Receptions and failures go to the listeners."""
 
     def __init__(self, scheduler: Scheduler, topology: Topology, random: Random, loss: float) -> None:
         self.scheduler = scheduler
@@ -58,13 +54,16 @@ class Medium(ABC):
         self.random = random
         self.loss = loss
         nodes = topology.nodes
-        self.listeners: list[Protocol | None] = [None] * nodes  # None: nobody is at home
         self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
         self.tallies: dict[str, Tally] = {}  # since the last flush
         self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
         self.receptions = 0  # broadcasts handed up
         self.receptions_possible = 0  # sum over broadcasts of the sender's degree
         self.lost: dict[str, int] = {}  # receptions that failed, and frames given up, by reason
+
+    @abstractmethod
+    def attach(self, node: int, listener: Protocol | None) -> None:
+        """From now on `listener` hears what arrives at `node`; `None`: nobody is at home."""
 
     @abstractmethod
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:

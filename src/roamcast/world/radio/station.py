@@ -1,37 +1,76 @@
-"""What one node's radio knows of the channel and of itself; see `dcf.py` for how it is used."""
+"""What one node's radio knows of the channel and of itself, and the frames it sends; `dcf.py` says how it is used."""
 
-from collections import deque
+from typing import TYPE_CHECKING, Final
 
+from roamcast.protocols.api import Message, Protocol
 from roamcast.world.radio.dcf_settings import DIFS_S, WINDOW_MIN
 from roamcast.world.radio.medium import Frame
+from roamcast.world.scheduler import Due
+
+if TYPE_CHECKING:
+    from roamcast.world.radio.dcf import DcfMedium
 
 
-class Station:
+class DcfFrame(Frame):
+    """Stands in the event queue while it is on the air."""
+
+    __slots__ = ("medium", "nav_s", "rate_bps", "stations", "tries_long", "tries_short")
+
+    def __init__(
+        self, medium: "DcfMedium", sender: int, receiver: int, message: Message | None, label: str, size: int
+    ) -> None:
+        super().__init__(sender, receiver, message, label, size)
+        self.medium = medium
+        self.rate_bps = 0.0
+        self.nav_s = 0.0  # how long after its end bystanders must keep silent
+        self.stations = NO_STATIONS  # the hearers
+        self.tries_short = 0
+        self.tries_long = 0
+
+    def due(self) -> None:
+        self.medium.end(self)
+
+
+class Station(Due):
+    """Stands in the event queue while it waits for access."""
+
     __slots__ = (
-        "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "last_heard", "listened",
-        "lock", "node", "noise", "queue", "sending_until", "waiting", "window",
+        "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
+        "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until",
+        "sensed_by", "sensers", "waiting", "window",
     )  # fmt: skip
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, medium: "DcfMedium", node: int) -> None:
+        self.medium = medium
         self.node = node
+        self.listener: Protocol | None = None  # None: nobody is at home
+        self.heard_by: list[int] = []  # the topology's list of who hears this node, when it was last looked at
+        self.hearers: list[Station] = []  # these as stations
+        self.sensed_by: list[int] = []  # the same of who only senses it
+        self.sensers: list[Station] = []
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
         self.defer = DIFS_S  # silence required after busy_until
         self.sending_until = 0.0
         self.backoff = 0  # slots left to count down
         self.window = WINDOW_MIN
-        self.lock: Frame | None = None  # the frame this node is receiving
-        self.noise: list[Frame] | None = None  # what has overlapped it here
-        self.queue: deque[Frame] = deque()
-        self.waiting = False  # an access entry is in the event queue
+        self.lock: DcfFrame | None = None  # the frame this node is receiving
+        self.noise: list[DcfFrame] | None = None  # what has overlapped it here
+        self.head: DcfFrame | None = None  # the frame that wants the air or is on it
+        self.queue: list[DcfFrame] = []  # behind it
+        self.waiting = False  # it stands in the event queue
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
         self.committed = False  # too late to sense what has just started
-        self.exchange: Frame | None = None  # unicast that waits for its CTS or ACK
+        self.exchange: DcfFrame | None = None  # unicast that waits for its CTS or ACK
         self.awaited = 0  # counts answers waited for, so that a late timeout is recognised
-        self.last_heard: dict[int, Frame] = {}  # sender -> last unicast handed up
+        self.last_heard: dict[int, DcfFrame] = {}  # sender -> last unicast handed up
+
+    def due(self) -> None:
+        self.medium.access(self)
 
     def silence(self) -> None:
         """The node went down."""
+        self.head = None
         self.queue.clear()
         self.exchange = None
         self.awaited += 1
@@ -39,3 +78,7 @@ class Station:
         self.backoff = 0
         self.window = WINDOW_MIN
         self.last_heard.clear()
+
+
+NO_STATIONS: Final[list[Station]] = []
+"""The hearers of a frame that has not started."""

@@ -1,0 +1,97 @@
+"""The recorder keeps rows in binary; these tests hold it against the rows themselves."""
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roamcast.events import Event, event_id
+from roamcast.trace.recorder import BATCH_ROWS, Recorder
+from roamcast.trace.schema import KINDS, SCHEMA, Record
+
+INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
+FLOATS = st.none() | st.floats(allow_nan=False)
+TEXTS = st.none() | st.text(max_size=5)
+RECORDS = st.builds(
+    Record,
+    t=st.floats(allow_nan=False),
+    kind=st.sampled_from(KINDS),
+    node=INTEGERS,
+    peer=INTEGERS,
+    event_id=INTEGERS,
+    cause_id=INTEGERS,
+    value=FLOATS,
+    hops=st.none() | st.integers(-(2**31), 2**31 - 1),
+    bytes=INTEGERS,
+    count=INTEGERS,
+    category=TEXTS,
+    detail=TEXTS,
+    shortest_hops=st.none() | st.lists(st.integers(-(2**15), 2**15 - 1), max_size=4),
+    x_m=FLOATS,
+    y_m=FLOATS,
+)
+
+
+def recorded(records: list[Record]) -> Recorder:
+    recorder = Recorder("run")
+    for record in records:
+        recorder.add(record)
+    return recorder
+
+
+def straight(records: list[Record]) -> pa.Table:
+    """The slow twin: the table that Arrow makes of the rows as they are."""
+    rows: list[dict[str, Any]] = [{"run_id": "run", **record._asdict()} for record in records]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(st.lists(RECORDS, max_size=8))
+def test_the_table_has_the_rows_as_they_were_given(records: list[Record]) -> None:
+    assert recorded(records).table().to_pylist() == straight(records).to_pylist()
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(st.lists(RECORDS, min_size=1, max_size=4), RECORDS, st.data())
+def test_the_hash_tells_rows_apart_in_every_field_and_in_their_order(
+    records: list[Record], other: Record, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(records) - 1))
+    field = data.draw(st.sampled_from(Record._fields))
+    changed = records.copy()
+    changed[place] = records[place]._replace(**{field: getattr(other, field)})
+    same = recorded(records).trace_hash() == recorded(changed).trace_hash()
+    assert same == (repr(records) == repr(changed))  # as written: 0.0 and -0.0 are two
+    swapped = [other, *records]
+    assert (recorded([*records, other]).trace_hash() == recorded(swapped).trace_hash()) == (
+        repr([*records, other]) == repr(swapped)
+    )
+
+
+def test_many_rows_come_in_several_batches_and_reading_them_changes_nothing() -> None:
+    records = [
+        Record(number / 8, "published", number % 7, shortest_hops=[number % 5] * (number % 3), detail=str(number % 11))
+        if number % 2
+        else Record(number / 8, "end", count=number)
+        for number in range(2 * BATCH_ROWS + 100)
+    ]
+    read_often, read_once = Recorder("run"), recorded(records)
+    for number, record in enumerate(records):
+        read_often.add(record)
+        if number % 20_000 == 0:
+            assert sum(batch.num_rows for batch in read_often.batches()) == number + 1
+    assert [batch.num_rows for batch in read_once.batches()] == [BATCH_ROWS, BATCH_ROWS, 100]
+    assert read_once.table().equals(straight(records))
+    assert read_often.table().equals(straight(records))
+    assert read_often.trace_hash() == read_once.trace_hash()
+
+
+def test_a_delivery_is_the_row_that_the_schema_describes() -> None:
+    for cause in (0, event_id(1, 9)):
+        event = Event(event_id(3, 5), 1.5, 7, b"12345", cause)
+        short, long = Recorder("run"), Recorder("run")
+        short.delivered(2.25, 8, event, 4)
+        long.add(Record(2.25, "delivered", 8, 3, event.id, cause or None, 0.75, 4, 5))
+        assert short.table().equals(long.table())
+        assert short.trace_hash() == long.trace_hash()
