@@ -124,7 +124,8 @@ class AdvertisingTree(TreeProtocol):
         self._routes_changed()
 
     def _meet(self, neighbour: int, refresh: Refresh) -> None:
-        if refresh.root != self.root and refresh.parent != self.host.address:
+        foreign = refresh.root not in (self.root, self.host.address)  # nor the tree that was once this node's own
+        if foreign and neighbour != self.parent and refresh.parent != self.host.address:
             distance = self.standing.level + refresh.level + 1
             if self.routes.put(neighbour, refresh.root, distance):
                 self._routes_changed()
@@ -166,7 +167,7 @@ class AdvertisingTree(TreeProtocol):
         if sender in self.children:
             self.routes.drop(sender)
             for root, distance in message.routes:
-                if root != self.root:
+                if root not in (self.root, self.host.address):
                     self.routes.put(sender, root, distance)
             self._routes_changed()
 
