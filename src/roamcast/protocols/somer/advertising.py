@@ -171,8 +171,10 @@ class AdvertisingTree(TreeProtocol):
                     self.routes.put(sender, root, distance)
             self._routes_changed()
 
-    def _deny_route(self) -> None:
-        """The parent sent something along a route that is not there: it has to hear again which ones are."""
+    def _deny_route(self, sender: int) -> None:
+        """Who sent something along a route that is not there has to hear again which ones are; a former parent too."""
+        if sender not in (self.parent, NOBODY):
+            self.host.send(sender, RouteReport(self.routes.summary()))
         self._routes_reported = None
         self._report_routes()
 
@@ -214,12 +216,14 @@ class AdvertisingTree(TreeProtocol):
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
     def _greet(self, near: Distances) -> None:
-        """The neighbouring roots are these now: newcomers are told everything, and all of the change."""
-        before, self._near = self._near, dict(near)
-        if before == self._near:
+        """The neighbouring roots are these now. Who was beyond reach until now is told everything at once; so are all of
+        a change in who is within reach."""
+        if self._near == dict(near):
             return
+        before = self.overlay.vias
+        self._near = dict(near)
         self.overlay.set_near(near)
-        if before.keys() != self._near.keys():
+        if before.keys() != self.overlay.vias.keys():
             self._advertise_soon()
         for root in self._near:
             if root not in before:
@@ -308,7 +312,7 @@ class AdvertisingTree(TreeProtocol):
                 onward = Advertisement(message.towards, message.via, hops, climbs, message.entries, message.heard)
                 self.host.send(next_hop, onward)
             elif outward:
-                self._deny_route()
+                self._deny_route(sender)
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()

@@ -41,7 +41,7 @@ Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
 TRIES_BITS: Final = 4
-TRIES_MAX: Final = 6  # with fewer, trees that merge lose events even at rest
+TRIES_MAX: Final = 3  # with fewer, trees that merge lose events even at rest
 STRANDED: Final = ("stranded", 0)
 
 CROSSING_HOPS_MAX: Final = 255
@@ -158,7 +158,7 @@ class CrossingTree(AdvertisingTree):
                 lost.append(leg)
         self._send_up(voyage, tuple(inward), message.returns)
         if lost:
-            self._deny_route()
+            self._deny_route(sender)
             self._send_up(voyage, tuple(lost), returns=True)
         return self._ways(sender, outward)
 
@@ -278,7 +278,7 @@ class CrossingTree(AdvertisingTree):
         super().on_send_failed(neighbour, message)
         if type(message) is Crossing:
             voyage = _voyage(message)
-            self._send_crossings(voyage, self._route(neighbour, voyage, message, climbs=False))
+            self._send_crossings(voyage, self._route(NOBODY, voyage, message, climbs=False))
 
     def _publication_failed(self, neighbour: int, message: EventMessage) -> None:
         if type(message) is not Crossing:
