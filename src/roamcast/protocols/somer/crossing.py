@@ -90,10 +90,15 @@ class CrossingTree(AdvertisingTree):
         if self.role == "root" and not self.former:
             voyage = _Voyage(event, hops, (), 0)
             self._serve(sender, voyage, self._plan(voyage, self.overlay.wanting(event)))
-        elif sender != NOBODY and (sender == self.parent or sender in self.former):
-            self._descend(sender, event, hops)  # its tree has it; another one that this node is in gets it from there
         else:
             super()._spread(sender, event, hops)
+
+    def _on_publication(self, sender: int, message: Publication) -> None:
+        if message.climbs:
+            super()._on_publication(sender, message)
+        elif self._take(message):
+            # It comes from a tree that has it. If this node has left that one, its new tree is reached between roots.
+            self._descend(sender, message.event, message.hops + 1)
 
     def _climb(self, sender: int, message: EventMessage) -> None:
         voyage = _voyage(message)
@@ -104,6 +109,8 @@ class CrossingTree(AdvertisingTree):
         elif self.parent != NOBODY:
             if self.parent != sender:
                 self.host.send(self.parent, message)  # one root is enough, whichever it is
+        elif type(message) is Crossing:
+            self._hold(message)  # a former parent may be below this node by now; only what is new to it stops there
         else:
             super()._climb(sender, message)
 
