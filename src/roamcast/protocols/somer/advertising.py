@@ -41,7 +41,7 @@ from roamcast.protocols.trees.messages import Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
-ROUTES_HOLD_S: Final = 0.05  # changed routes wait so long for further changes before they are reported
+ROUTES_HOLD_S: Final = 0.3  # changed routes wait so long for further changes before they are reported
 WORD_HOLD_S: Final = 0.5  # news from other roots wait so long for further news, more or less
 NEWS_HOLD_S: Final = 0.2  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
