@@ -41,7 +41,8 @@ from roamcast.protocols.trees.messages import Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
-ROUTES_HOLD_S: Final = 0.3  # changed routes wait so long for further changes before they are reported
+ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together
+DISTANCES_HOLD_S: Final = 0.3  # the same for routes that merely got longer or shorter
 WORD_HOLD_S: Final = 0.5  # news from other roots wait so long for further news, more or less
 NEWS_HOLD_S: Final = 0.2  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
@@ -70,6 +71,7 @@ class AdvertisingTree(TreeProtocol):
         self.roles = Roles()
         self.overlay = Overlay(host.address, parameters.advertisement_period_s)
         self._routes_pending = False
+        self._routes_urgent = False  # and soon
         self._routes_reported: Distances | None = ()  # what the parent was last told; None: it got that wrong
         self._near: dict[int, int] = {}  # neighbouring root -> hops
         self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
@@ -179,14 +181,20 @@ class AdvertisingTree(TreeProtocol):
         self._report_routes()
 
     def _routes_changed(self) -> None:
-        if not self._routes_pending:
-            self._routes_pending = True
+        reported = self._routes_reported
+        urgent = reported is None or self.routes.roots() != [root for root, _ in reported]
+        if urgent and not self._routes_urgent:
+            self._routes_urgent = True
             self.host.set_timer(ROUTES_HOLD_S, ROUTES)
+        elif not self._routes_pending:
+            self.host.set_timer(DISTANCES_HOLD_S, ROUTES)
+        self._routes_pending = True
 
     def _report_routes(self) -> None:
-        self._routes_pending = False
+        self._routes_pending = self._routes_urgent = False
         summary = self.routes.summary()
         if self.role == "root":
+            self._routes_reported = summary
             self._greet(summary)
         elif self.role == "member" and summary != self._routes_reported:
             self._routes_reported = summary
@@ -216,8 +224,8 @@ class AdvertisingTree(TreeProtocol):
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
     def _greet(self, near: Distances) -> None:
-        """The neighbouring roots are these now. Who was beyond reach until now is told everything at once; so are all of
-        a change in who is within reach."""
+        """The neighbouring roots are these now. Who was beyond reach is told everything at once, and all of a change in
+        who is within reach."""
         if self._near == dict(near):
             return
         before = self.overlay.vias
@@ -303,16 +311,27 @@ class AdvertisingTree(TreeProtocol):
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
         if self.role == "root" and not outward:
-            self._learn(message)
+            if message.via == self.host.address:
+                self._retell(message.towards)
+            else:
+                self._learn(message)
         elif message.hops < HOPS_MAX:
-            next_hop = self.routes.next_hop(message.towards) if outward else self.parent
-            if next_hop is not None and next_hop not in (NOBODY, sender):
-                climbs = not outward or next_hop not in self.children
+            next_hop = self.routes.next_hop(message.towards, sender) if outward else self.parent
+            if next_hop is None:
+                self._deny_route(sender)
+                next_hop = self.parent  # back to its root
+            if next_hop not in (NOBODY, sender):
+                climbs = next_hop not in self.children
                 hops = message.hops + 1
                 onward = Advertisement(message.towards, message.via, hops, climbs, message.entries, message.heard)
                 self.host.send(next_hop, onward)
-            elif outward:
-                self._deny_route(sender)
+
+    def _retell(self, neighbour: int) -> None:
+        """What a neighbouring root was told lately did not get there."""
+        self._told.pop(neighbour, None)
+        self._report_routes()  # what made it turn back was reported ahead of it
+        if neighbour in self._near and self.host.now() >= self._told_s.get(neighbour, 0.0) + NEWS_HOLD_S:
+            self._tell(neighbour, [self.host.address, *self.overlay.entries])
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()

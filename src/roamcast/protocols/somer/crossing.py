@@ -36,12 +36,14 @@ from roamcast.protocols.somer.advertising import AdvertisingTree
 from roamcast.protocols.somer.messages import Crossing, Leg
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.trees.messages import EventMessage, Publication
+from roamcast.protocols.trees.standing import Standing
 
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
 TRIES_BITS: Final = 4
-TRIES_MAX: Final = 3  # with fewer, trees that merge lose events even at rest
+TRIES_MAX: Final = 14  # fits into `TRIES_BITS` with one to spare
+WAIT_MAX_S: Final = 2.4  # nor does an event wait longer than this in all
 STRANDED: Final = ("stranded", 0)
 
 CROSSING_HOPS_MAX: Final = 255
@@ -55,6 +57,7 @@ class _Voyage(NamedTuple):
     hops: int
     passed: tuple[int, ...]  # roots that it went through
     tries: int  # how often it came back to a root, or waited there
+    waited_s: float
 
 
 class _Stranded(NamedTuple):
@@ -63,6 +66,7 @@ class _Stranded(NamedTuple):
     voyage: _Voyage
     targets: tuple[int, ...]
     vias: tuple[int, ...]  # for each target the last root before it, when the wait began
+    since_s: float
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -71,6 +75,7 @@ class CrossingTree(AdvertisingTree):
         super().__init__(host, parameters)
         self._relayed = SeenCache()  # event, target and number of tries: sent out once from here
         self._stranded: list[_Stranded] = []
+        self._inverted = False  # the parent was a child before
 
     def on_timer(self, timer: Timer) -> None:
         if timer == STRANDED:
@@ -88,7 +93,7 @@ class CrossingTree(AdvertisingTree):
 
     def _spread(self, sender: int, event: Event, hops: int) -> None:
         if self.role == "root" and not self.former:
-            voyage = _Voyage(event, hops, (), 0)
+            voyage = _Voyage(event, hops, (), 0, 0.0)
             self._serve(sender, voyage, self._plan(voyage, self.overlay.wanting(event)))
         else:
             super()._spread(sender, event, hops)
@@ -97,8 +102,14 @@ class CrossingTree(AdvertisingTree):
         if message.climbs:
             super()._on_publication(sender, message)
         elif self._take(message):
-            # It comes from a tree that has it. If this node has left that one, its new tree is reached between roots.
             self._descend(sender, message.event, message.hops + 1)
+            if sender in self.former and self.parent != NOBODY and self._inverted:
+                # The tree that was left thinks that it serves all that were below; some of them are above now.
+                self._send_up(_Voyage(message.event, message.hops + 1, (), 0, 0.0), (Leg(self.root),), returns=False)
+
+    def _become_member(self, parent: int, root: int, above: Standing, keeps_former: bool = False) -> None:
+        self._inverted = parent in self.children
+        super()._become_member(parent, root, above, keeps_former)
 
     def _climb(self, sender: int, message: EventMessage) -> None:
         voyage = _voyage(message)
@@ -124,8 +135,7 @@ class CrossingTree(AdvertisingTree):
             self._set_right(sender, message)
         if message.climbs and self.role == "searching" and sender not in self.children and not message.returns:
             ways: dict[int, Legs] = {}
-            event, hops, passed, tries = voyage
-            self.host.send(sender, Crossing(hops, True, event, message.legs, passed, tries, returns=True))
+            self.host.send(sender, _crossing(voyage, True, message.legs, returns=True))
         else:
             ways = self._route(sender, voyage, message, message.climbs)
         if new:
@@ -232,15 +242,14 @@ class CrossingTree(AdvertisingTree):
         self._send_crossings(voyage, ways)
 
     def _send_crossings(self, voyage: _Voyage, ways: dict[int, Legs]) -> None:
-        event, hops, passed, tries = voyage
         if self.role == "root":
-            passed = (*passed, self.host.address)
+            voyage = voyage._replace(passed=(*voyage.passed, self.host.address))
         for next_hop, legs in ways.items():
-            self.host.send(next_hop, Crossing(hops, next_hop not in self.children, event, legs, passed, tries))
+            self.host.send(next_hop, _crossing(voyage, next_hop not in self.children, legs))
 
     def _send_up(self, voyage: _Voyage, legs: Legs, returns: bool) -> None:
         if legs and voyage.hops <= CROSSING_HOPS_MAX:
-            self._climb(NOBODY, Crossing(voyage.hops, True, voyage.event, legs, voyage.passed, voyage.tries, returns))
+            self._climb(NOBODY, _crossing(voyage, True, legs, returns))
 
     # -- events that wait for a way ------------------------------------------------------------------------------
 
@@ -248,34 +257,37 @@ class CrossingTree(AdvertisingTree):
         waiting = tuple(targets)
         if not waiting:
             return
-        if voyage.tries > TRIES_MAX:
+        if voyage.tries > TRIES_MAX or voyage.waited_s >= WAIT_MAX_S:
             self.host.dropped("no-route", voyage.event.id)
             return
-        self._stranded.append(_Stranded(voyage, waiting, tuple(map(self._via, waiting))))
-        if len(self._stranded) == 1:
+        if not self._stranded:
             self.host.set_timer(STRAND_RETRY_S, STRANDED)
+        self._stranded.append(_Stranded(voyage, waiting, tuple(map(self._via, waiting)), self.host.now()))
 
     def _via(self, target: int) -> int:
         return self.overlay.via(self.overlay.heir(target))
 
     def _retry_stranded(self) -> None:
         waiting, self._stranded = self._stranded, []
-        for voyage, targets, _ in waiting:
-            self._retry(voyage, targets)
+        for stranded in waiting:
+            self._retry(stranded, stranded.targets)
 
     def _on_overlay_changed(self) -> None:
         """Perhaps there is a way now for those that wait for one, or another than the one that proved wrong."""
         waiting, self._stranded = self._stranded, []
-        for voyage, targets, vias in waiting:
-            pairs = list(zip(targets, vias, strict=True))
+        for stranded in waiting:
+            pairs = list(zip(stranded.targets, stranded.vias, strict=True))
             ready = [target for target, via in pairs if self._via(target) not in (NOBODY, via)]
             rest = [(target, via) for target, via in pairs if target not in ready]
             if rest:
-                self._stranded.append(_Stranded(voyage, tuple(t for t, _ in rest), tuple(v for _, v in rest)))
+                targets, vias = zip(*rest, strict=True)
+                self._stranded.append(stranded._replace(targets=targets, vias=vias))
             if ready:
-                self._retry(voyage, ready)
+                self._retry(stranded, ready)
 
-    def _retry(self, voyage: _Voyage, targets: Iterable[int]) -> None:
+    def _retry(self, stranded: _Stranded, targets: Iterable[int]) -> None:
+        waited_s = stranded.voyage.waited_s + self.host.now() - stranded.since_s
+        voyage = stranded.voyage._replace(waited_s=waited_s)
         if self.role == "root":
             self._send_crossings(voyage, self._plan(voyage, targets))
         else:
@@ -294,8 +306,13 @@ class CrossingTree(AdvertisingTree):
 
 def _voyage(message: EventMessage) -> _Voyage:
     if type(message) is Crossing:
-        return _Voyage(message.event, message.hops, message.passed, message.tries)
-    return _Voyage(message.event, message.hops, (), 0)
+        return _Voyage(message.event, message.hops, message.passed, message.tries, message.waited_s)
+    return _Voyage(message.event, message.hops, (), 0, 0.0)
+
+
+def _crossing(voyage: _Voyage, climbs: bool, legs: Legs, returns: bool = False) -> Crossing:
+    event, hops, passed, tries, waited_s = voyage
+    return Crossing(hops, climbs, event, legs, passed, tries, waited_s, returns)
 
 
 def _targets(legs: Iterable[Leg]) -> list[int]:

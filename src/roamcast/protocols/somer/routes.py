@@ -49,6 +49,10 @@ class Routes:
         """All neighbours that are a candidate for some root, ascending."""
         return sorted({next_hop for candidates in self._candidates.values() for next_hop in candidates})
 
+    def roots(self) -> list[int]:
+        """All that can be reached, ascending."""
+        return sorted(self._candidates)
+
     def summary(self) -> tuple[tuple[int, int], ...]:
         """Each reachable root with its distance, ascending."""
         return tuple(sorted((root, min(candidates.values())) for root, candidates in self._candidates.items()))
