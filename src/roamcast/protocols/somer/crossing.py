@@ -46,6 +46,9 @@ TRIES_MAX: Final = 14  # fits into `TRIES_BITS` with one to spare
 WAIT_MAX_S: Final = 2.4  # nor does an event wait longer than this in all
 STRANDED: Final = ("stranded", 0)
 
+MATURE_S: Final = 3.0  # after so long a new root has heard of all others
+MATURE: Final = ("mature", 0)
+
 CROSSING_HOPS_MAX: Final = 255
 """A copy that has come this far is going in circles."""
 
@@ -76,10 +79,14 @@ class CrossingTree(AdvertisingTree):
         self._relayed = SeenCache()  # event, target and number of tries: sent out once from here
         self._stranded: list[_Stranded] = []
         self._inverted = False  # the parent was a child before
+        self._climbed = SeenCache()  # events that were sent up from here, or out as the publisher's root
+        self._early_voyages: list[_Voyage] = []  # of events that were sent out when this root was new
 
     def on_timer(self, timer: Timer) -> None:
         if timer == STRANDED:
             self._retry_stranded()
+        elif timer == MATURE:
+            self._mature()
         else:
             super().on_timer(timer)
 
@@ -91,21 +98,29 @@ class CrossingTree(AdvertisingTree):
 
     # -- events of the own tree ----------------------------------------------------------------------------------
 
+    def _on_publication(self, sender: int, message: Publication) -> None:
+        self.children.heard(sender, self.host.now())
+        new = self._take(message)
+        hops = message.hops + 1
+        # What comes down is from a tree that has it, and if this node has left that one, its new tree is reached between
+        # roots. But where the parent was a child before, those above get nothing from the tree that was left any more.
+        climbs = message.climbs or (self._inverted and sender in self.former)
+        if climbs and self._climbed.add(message.event.id):
+            onward = Publication(hops, True, message.event)
+            if new:
+                self._spread(sender, message.event, hops)
+            else:
+                self._climb(sender, onward)
+        elif new:
+            self._descend(sender, message.event, hops)
+
     def _spread(self, sender: int, event: Event, hops: int) -> None:
+        self._climbed.add(event.id)
         if self.role == "root" and not self.former:
             voyage = _Voyage(event, hops, (), 0, 0.0)
-            self._serve(sender, voyage, self._plan(voyage, self.overlay.wanting(event)))
+            self._serve(sender, voyage, self._set_out(voyage))
         else:
             super()._spread(sender, event, hops)
-
-    def _on_publication(self, sender: int, message: Publication) -> None:
-        if message.climbs:
-            super()._on_publication(sender, message)
-        elif self._take(message):
-            self._descend(sender, message.event, message.hops + 1)
-            if sender in self.former and self.parent != NOBODY and self._inverted:
-                # The tree that was left thinks that it serves all that were below; some of them are above now.
-                self._send_up(_Voyage(message.event, message.hops + 1, (), 0, 0.0), (Leg(self.root),), returns=False)
 
     def _become_member(self, parent: int, root: int, above: Standing, keeps_former: bool = False) -> None:
         self._inverted = parent in self.children
@@ -116,7 +131,7 @@ class CrossingTree(AdvertisingTree):
         if self.role == "root" and type(message) is Crossing:
             self._send_crossings(voyage, self._continue(sender, voyage, message.legs, message.returns))
         elif self.role == "root" and not self.former:
-            self._send_crossings(voyage, self._plan(voyage, self.overlay.wanting(message.event)))
+            self._send_crossings(voyage, self._set_out(voyage))
         elif self.parent != NOBODY:
             if self.parent != sender:
                 self.host.send(self.parent, message)  # one root is enough, whichever it is
@@ -124,6 +139,23 @@ class CrossingTree(AdvertisingTree):
             self._hold(message)  # a former parent may be below this node by now; only what is new to it stops there
         else:
             super()._climb(sender, message)
+
+    def _become_root(self, sequence: int) -> None:
+        super()._become_root(sequence)
+        self._early_voyages.clear()
+        self.host.set_timer(MATURE_S, MATURE)
+
+    def _set_out(self, voyage: _Voyage) -> dict[int, Legs]:
+        """As the publisher's root: the ways to all trees that want the event."""
+        if self.host.now() < self._root_since_s + MATURE_S:
+            self._early_voyages.append(voyage)
+        return self._plan(voyage, self.overlay.wanting(voyage.event))
+
+    def _mature(self) -> None:
+        """A new root has heard of all others by now: those it did not know of get what has been published since."""
+        voyages, self._early_voyages = self._early_voyages, []
+        for voyage in voyages:
+            self._climb(NOBODY, Publication(voyage.hops, True, voyage.event))
 
     # -- events between trees ------------------------------------------------------------------------------------
 
