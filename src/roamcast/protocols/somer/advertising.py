@@ -44,7 +44,7 @@ ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for
 ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together
 DISTANCES_HOLD_S: Final = 0.3  # the same for routes that merely got longer or shorter
 WORD_HOLD_S: Final = 0.5  # news from other roots wait so long for further news, more or less
-NEWS_HOLD_S: Final = 0.2  # an own entry that comes before its time waits so long
+NEWS_HOLD_S: Final = 1.0  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
 NEWS_SPACING_MAX_S: Final = 2.0  # between any two; former links live longer, so nothing is lost that waits for the news
 YOUNG_S: Final = 5.0  # a root that is no older tells and passes on news after `YOUNG_HOLD_S`: everything is new to it
@@ -80,6 +80,7 @@ class AdvertisingTree(TreeProtocol):
         self._absorbed: dict[int, float] = {}  # root of a tree that this one has agreed to absorb -> when
         self._sequence = 0  # of own advertisements
         self._advertised: Interest | None = None
+        self._advertised_near: list[int] = []  # roots that were named as neighbours then
         self._advertised_s = -NEWS_SPACING_S
         self._spacing_s = NEWS_SPACING_S
         self._root_since_s = -YOUNG_S
@@ -221,20 +222,22 @@ class AdvertisingTree(TreeProtocol):
         self._root_since_s = self.host.now()
         super()._become_root(sequence)
         self._advertised = None
+        self._advertised_near = []
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
     def _greet(self, near: Distances) -> None:
-        """The neighbouring roots are these now. Who was beyond reach is told everything at once, and all of a change in
-        who is within reach."""
+        """The neighbouring roots are these now. All others are told soon of one that they have not been told of, or of
+        one that went if no other way to it is known; who was beyond reach until now is told everything."""
         if self._near == dict(near):
             return
-        before = self.overlay.vias
+        reached_before = self.overlay.vias
         self._near = dict(near)
         self.overlay.set_near(near)
-        if before.keys() != self.overlay.vias.keys():
+        newcomer = any(root not in self._advertised_near for root in self._near)
+        if newcomer or reached_before.keys() != self.overlay.vias.keys():
             self._advertise_soon()
         for root in self._near:
-            if root not in before:
+            if root not in reached_before:
                 self._tell(root, [self.host.address, *self.overlay.entries])
         self._on_overlay_changed()
 
@@ -250,6 +253,7 @@ class AdvertisingTree(TreeProtocol):
         self._spacing_s = min(2 * self._spacing_s, NEWS_SPACING_MAX_S) if early else NEWS_SPACING_S
         self._sequence += 1
         self._advertised = self.effective_interest
+        self._advertised_near = list(self._near)
         self._advertised_s = self.host.now()
         self.overlay.expire(self.host.now())
         self._news.clear()

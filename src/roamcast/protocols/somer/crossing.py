@@ -41,8 +41,8 @@ from roamcast.protocols.trees.standing import Standing
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
-TRIES_BITS: Final = 4
-TRIES_MAX: Final = 14  # fits into `TRIES_BITS` with one to spare
+TRIES_BITS: Final = 3
+TRIES_MAX: Final = 3  # fits into `TRIES_BITS`
 WAIT_MAX_S: Final = 2.4  # nor does an event wait longer than this in all
 STRANDED: Final = ("stranded", 0)
 
@@ -102,7 +102,7 @@ class CrossingTree(AdvertisingTree):
         self.children.heard(sender, self.host.now())
         new = self._take(message)
         hops = message.hops + 1
-        # What comes down is from a tree that has it, and if this node has left that one, its new tree is reached between
+        # What comes down is from a tree that has it; if this node has left that one, its new tree is reached between
         # roots. But where the parent was a child before, those above get nothing from the tree that was left any more.
         climbs = message.climbs or (self._inverted and sender in self.former)
         if climbs and self._climbed.add(message.event.id):
