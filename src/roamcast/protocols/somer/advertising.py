@@ -41,9 +41,10 @@ from roamcast.protocols.trees.messages import Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
-ROUTES_HOLD_S: Final = 0.05  # changed routes wait so long for further changes before they are reported
+ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together
+DISTANCES_HOLD_S: Final = 0.3  # the same for routes that merely got longer or shorter
 WORD_HOLD_S: Final = 0.5  # news from other roots wait so long for further news, more or less
-NEWS_HOLD_S: Final = 0.2  # an own entry that comes before its time waits so long
+NEWS_HOLD_S: Final = 1.0  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
 NEWS_SPACING_MAX_S: Final = 2.0  # between any two; former links live longer, so nothing is lost that waits for the news
 YOUNG_S: Final = 5.0  # a root that is no older tells and passes on news after `YOUNG_HOLD_S`: everything is new to it
@@ -70,6 +71,7 @@ class AdvertisingTree(TreeProtocol):
         self.roles = Roles()
         self.overlay = Overlay(host.address, parameters.advertisement_period_s)
         self._routes_pending = False
+        self._routes_urgent = False  # and soon
         self._routes_reported: Distances | None = ()  # what the parent was last told; None: it got that wrong
         self._near: dict[int, int] = {}  # neighbouring root -> hops
         self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
@@ -78,6 +80,7 @@ class AdvertisingTree(TreeProtocol):
         self._absorbed: dict[int, float] = {}  # root of a tree that this one has agreed to absorb -> when
         self._sequence = 0  # of own advertisements
         self._advertised: Interest | None = None
+        self._advertised_near: list[int] = []  # roots that were named as neighbours then
         self._advertised_s = -NEWS_SPACING_S
         self._spacing_s = NEWS_SPACING_S
         self._root_since_s = -YOUNG_S
@@ -124,7 +127,8 @@ class AdvertisingTree(TreeProtocol):
         self._routes_changed()
 
     def _meet(self, neighbour: int, refresh: Refresh) -> None:
-        if refresh.root != self.root and refresh.parent != self.host.address:
+        foreign = refresh.root not in (self.root, self.host.address)  # nor the tree that was once this node's own
+        if foreign and neighbour != self.parent and refresh.parent != self.host.address:
             distance = self.standing.level + refresh.level + 1
             if self.routes.put(neighbour, refresh.root, distance):
                 self._routes_changed()
@@ -166,24 +170,32 @@ class AdvertisingTree(TreeProtocol):
         if sender in self.children:
             self.routes.drop(sender)
             for root, distance in message.routes:
-                if root != self.root:
+                if root not in (self.root, self.host.address):
                     self.routes.put(sender, root, distance)
             self._routes_changed()
 
-    def _deny_route(self) -> None:
-        """The parent sent something along a route that is not there: it has to hear again which ones are."""
+    def _deny_route(self, sender: int) -> None:
+        """Who sent something along a route that is not there has to hear again which ones are; a former parent too."""
+        if sender not in (self.parent, NOBODY):
+            self.host.send(sender, RouteReport(self.routes.summary()))
         self._routes_reported = None
         self._report_routes()
 
     def _routes_changed(self) -> None:
-        if not self._routes_pending:
-            self._routes_pending = True
+        reported = self._routes_reported
+        urgent = reported is None or self.routes.roots() != [root for root, _ in reported]
+        if urgent and not self._routes_urgent:
+            self._routes_urgent = True
             self.host.set_timer(ROUTES_HOLD_S, ROUTES)
+        elif not self._routes_pending:
+            self.host.set_timer(DISTANCES_HOLD_S, ROUTES)
+        self._routes_pending = True
 
     def _report_routes(self) -> None:
-        self._routes_pending = False
+        self._routes_pending = self._routes_urgent = False
         summary = self.routes.summary()
         if self.role == "root":
+            self._routes_reported = summary
             self._greet(summary)
         elif self.role == "member" and summary != self._routes_reported:
             self._routes_reported = summary
@@ -210,18 +222,22 @@ class AdvertisingTree(TreeProtocol):
         self._root_since_s = self.host.now()
         super()._become_root(sequence)
         self._advertised = None
+        self._advertised_near = []
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
     def _greet(self, near: Distances) -> None:
-        """The neighbouring roots are these now: newcomers are told everything, and all of the change."""
-        before, self._near = self._near, dict(near)
-        if before == self._near:
+        """The neighbouring roots are these now. All others are told soon of one that they have not been told of, or of
+        one that went if no other way to it is known; who was beyond reach until now is told everything."""
+        if self._near == dict(near):
             return
+        reached_before = self.overlay.vias
+        self._near = dict(near)
         self.overlay.set_near(near)
-        if before.keys() != self._near.keys():
+        newcomer = any(root not in self._advertised_near for root in self._near)
+        if newcomer or reached_before.keys() != self.overlay.vias.keys():
             self._advertise_soon()
         for root in self._near:
-            if root not in before:
+            if root not in reached_before:
                 self._tell(root, [self.host.address, *self.overlay.entries])
         self._on_overlay_changed()
 
@@ -237,6 +253,7 @@ class AdvertisingTree(TreeProtocol):
         self._spacing_s = min(2 * self._spacing_s, NEWS_SPACING_MAX_S) if early else NEWS_SPACING_S
         self._sequence += 1
         self._advertised = self.effective_interest
+        self._advertised_near = list(self._near)
         self._advertised_s = self.host.now()
         self.overlay.expire(self.host.now())
         self._news.clear()
@@ -298,16 +315,27 @@ class AdvertisingTree(TreeProtocol):
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
         if self.role == "root" and not outward:
-            self._learn(message)
+            if message.via == self.host.address:
+                self._retell(message.towards)
+            else:
+                self._learn(message)
         elif message.hops < HOPS_MAX:
-            next_hop = self.routes.next_hop(message.towards) if outward else self.parent
-            if next_hop is not None and next_hop not in (NOBODY, sender):
-                climbs = not outward or next_hop not in self.children
+            next_hop = self.routes.next_hop(message.towards, sender) if outward else self.parent
+            if next_hop is None:
+                self._deny_route(sender)
+                next_hop = self.parent  # back to its root
+            if next_hop not in (NOBODY, sender):
+                climbs = next_hop not in self.children
                 hops = message.hops + 1
                 onward = Advertisement(message.towards, message.via, hops, climbs, message.entries, message.heard)
                 self.host.send(next_hop, onward)
-            elif outward:
-                self._deny_route()
+
+    def _retell(self, neighbour: int) -> None:
+        """What a neighbouring root was told lately did not get there."""
+        self._told.pop(neighbour, None)
+        self._report_routes()  # what made it turn back was reported ahead of it
+        if neighbour in self._near and self.host.now() >= self._told_s.get(neighbour, 0.0) + NEWS_HOLD_S:
+            self._tell(neighbour, [self.host.address, *self.overlay.entries])
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()

@@ -2,24 +2,26 @@
 
 Theory of operation
 -------------------
-An event climbs to its publisher's root as in any tree. That root looks up which other trees want it, groups them by the
-neighbouring root that leads there, and sends one copy per next hop, carrying a *leg* for each neighbouring root: where
-the leg ends, and which trees are to be reached through there. The copy descends along the inter-tree routes, crosses
-the border and climbs to the other root, which serves its own tree and plans the next legs for the targets that are
-left. Only the publisher's own root decides who shall get an event, so copies do not multiply.
+An event climbs to its publisher's root as in any tree. That root looks up which other trees want it and lays out the
+shortest ways to all of them, as a tree of *legs* from root to root that the event carries; one copy goes to each next
+hop. A copy descends along the inter-tree routes, crosses the border and climbs toward the other root, whence the legs
+that follow go on. Only the publisher's own root decides who shall get an event, so copies do not multiply, and since
+the whole way is laid out at one place, it has no circles however much the views of different roots differ.
 
 A copy serves everybody it passes: on the way down the branches of its own tree (a child that wants the event and lies
-on the way gets one frame, not two), on the way up the branches of the other.
+on the way gets one frame, not two), on the way up the branches of the other. On the way up it also takes short cuts: a
+node that knows a route for one of the legs that follow sends the event there at once; if nothing is left for the root,
+because its tree does not want the event itself, the copy does not climb on. (In the thesis it always climbs to the root
+and comes down again.)
 
 A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
 own table is not complete yet (`former` in `dissemination.py`).
 
 A node at which a copy cannot go on tells its parent which routes it still has, and sends the copy back up behind that
-report. Whoever knows another way on the way up takes it; otherwise the root plans anew with what it just learned. When
-trees merge, ways between roots are lost, or point at each other, for a moment. A root that knows no way to a target, or
-only one that it has used already, or gets a copy back again, keeps it until its view of the others changes, and looks
-again every `STRAND_RETRY_S` in any case. After `WAITS_MAX` waits in all, or `TRIES_MAX` returns, it
-gives up (`no-route`).
+report. Whoever knows another way on the way up takes it; otherwise the root plans anew with what it just learned. So
+does a root that has no route for a leg that begins there; it knows its surroundings better than who planned, but may
+not use roots that were passed already. Where that leaves no way, or a copy comes back a second time, it waits until
+the root's view of the others changes, or for `STRAND_RETRY_S` at most. After `TRIES_MAX` it is given up (`no-route`).
 """
 
 from collections.abc import Iterable
@@ -34,30 +36,40 @@ from roamcast.protocols.somer.advertising import AdvertisingTree
 from roamcast.protocols.somer.messages import Crossing, Leg
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.trees.messages import EventMessage, Publication
+from roamcast.protocols.trees.standing import Standing
 
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
-WAITS_MAX: Final = 4  # after that a copy is given up; with fewer, trees that merge lose events even at rest
-TRIES_BITS: Final = 4
-TRIES_MAX: Final = 14  # fits into `TRIES_BITS` with one to spare
-TRIES_AT_ONCE: Final = 1  # a copy that came back is sent out again at once; while trees merge that would use all up
+TRIES_BITS: Final = 3
+TRIES_MAX: Final = 3  # fits into `TRIES_BITS`
+WAIT_MAX_S: Final = 2.4  # nor does an event wait longer than this in all
 STRANDED: Final = ("stranded", 0)
+
+MATURE_S: Final = 3.0  # after so long a new root has heard of all others
+MATURE: Final = ("mature", 0)
 
 CROSSING_HOPS_MAX: Final = 255
 """A copy that has come this far is going in circles."""
 
 
-class _Copy(NamedTuple):
-    """An event at a root, with the trees it has yet to reach."""
+class _Voyage(NamedTuple):
+    """What all legs of a copy have in common."""
 
     event: Event
     hops: int
+    passed: tuple[int, ...]  # roots that it went through
+    tries: int  # how often it came back to a root, or waited there
+    waited_s: float
+
+
+class _Stranded(NamedTuple):
+    """An event that waits at a root for ways to these trees."""
+
+    voyage: _Voyage
     targets: tuple[int, ...]
-    tries: int  # how often it turned back
-    waits: int  # how often it waited, here or at other roots, this time included
-    rests: int = 0  # times to wait yet before it is sent again the way it went before, which proved wrong
-    misled_by: int = NOBODY  # the neighbouring root on that way
+    vias: tuple[int, ...]  # for each target the last root before it, when the wait began
+    since_s: float
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -65,11 +77,16 @@ class CrossingTree(AdvertisingTree):
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)
         self._relayed = SeenCache()  # event, target and number of tries: sent out once from here
-        self._stranded: list[_Copy] = []  # no way is known, or the one that was proved wrong
+        self._stranded: list[_Stranded] = []
+        self._inverted = False  # the parent was a child before
+        self._climbed = SeenCache()  # events that were sent up from here, or out as the publisher's root
+        self._early_voyages: list[_Voyage] = []  # of events that were sent out when this root was new
 
     def on_timer(self, timer: Timer) -> None:
         if timer == STRANDED:
             self._retry_stranded()
+        elif timer == MATURE:
+            self._mature()
         else:
             super().on_timer(timer)
 
@@ -81,177 +98,260 @@ class CrossingTree(AdvertisingTree):
 
     # -- events of the own tree ----------------------------------------------------------------------------------
 
+    def _on_publication(self, sender: int, message: Publication) -> None:
+        self.children.heard(sender, self.host.now())
+        new = self._take(message)
+        hops = message.hops + 1
+        # What comes down is from a tree that has it; if this node has left that one, its new tree is reached between
+        # roots. But where the parent was a child before, those above get nothing from the tree that was left any more.
+        climbs = message.climbs or (self._inverted and sender in self.former)
+        if climbs and self._climbed.add(message.event.id):
+            onward = Publication(hops, True, message.event)
+            if new:
+                self._spread(sender, message.event, hops)
+            else:
+                self._climb(sender, onward)
+        elif new:
+            self._descend(sender, message.event, hops)
+
     def _spread(self, sender: int, event: Event, hops: int) -> None:
+        self._climbed.add(event.id)
         if self.role == "root" and not self.former:
-            self._serve(sender, event, hops, self._plan(self._first(event, hops)))
+            voyage = _Voyage(event, hops, (), 0, 0.0)
+            self._serve(sender, voyage, self._set_out(voyage))
         else:
             super()._spread(sender, event, hops)
 
+    def _become_member(self, parent: int, root: int, above: Standing, keeps_former: bool = False) -> None:
+        self._inverted = parent in self.children
+        super()._become_member(parent, root, above, keeps_former)
+
     def _climb(self, sender: int, message: EventMessage) -> None:
-        event, hops = message.event, message.hops
+        voyage = _voyage(message)
         if self.role == "root" and type(message) is Crossing:
-            self._send_crossings(event, hops, self._plan_further(event, hops, message.legs))
+            self._send_crossings(voyage, self._continue(sender, voyage, message.legs, message.returns))
         elif self.role == "root" and not self.former:
-            self._send_crossings(event, hops, self._plan(self._first(event, hops)))
-        elif type(message) is Crossing and self.parent != NOBODY:
-            self.host.send(self.parent, message)  # which tree it is for does not matter; one way up is enough
+            self._send_crossings(voyage, self._set_out(voyage))
+        elif self.parent != NOBODY:
+            if self.parent != sender:
+                self.host.send(self.parent, message)  # one root is enough, whichever it is
+        elif type(message) is Crossing:
+            self._hold(message)  # a former parent may be below this node by now; only what is new to it stops there
         else:
             super()._climb(sender, message)
+
+    def _become_root(self, sequence: int) -> None:
+        super()._become_root(sequence)
+        self._early_voyages.clear()
+        self.host.set_timer(MATURE_S, MATURE)
+
+    def _set_out(self, voyage: _Voyage) -> dict[int, Legs]:
+        """As the publisher's root: the ways to all trees that want the event."""
+        if self.host.now() < self._root_since_s + MATURE_S:
+            self._early_voyages.append(voyage)
+        return self._plan(voyage, self.overlay.wanting(voyage.event))
+
+    def _mature(self) -> None:
+        """A new root has heard of all others by now: those it did not know of get what has been published since."""
+        voyages, self._early_voyages = self._early_voyages, []
+        for voyage in voyages:
+            self._climb(NOBODY, Publication(voyage.hops, True, voyage.event))
 
     # -- events between trees ------------------------------------------------------------------------------------
 
     def _on_crossing(self, sender: int, message: Crossing) -> None:
         new = self._take(message)
-        event, hops = message.event, message.hops + 1
         self.children.heard(sender, self.host.now())
+        voyage = _voyage(message)._replace(hops=message.hops + 1)
+        if message.climbs:
+            self._set_right(sender, message)
+        if message.climbs and self.role == "searching" and sender not in self.children and not message.returns:
+            ways: dict[int, Legs] = {}
+            self.host.send(sender, _crossing(voyage, True, message.legs, returns=True))
+        else:
+            ways = self._route(sender, voyage, message, message.climbs)
+        if new:
+            self._serve(sender, voyage, ways)
+        else:
+            self._send_crossings(voyage, ways)
+
+    def _set_right(self, sender: int, message: Crossing) -> None:
+        """Who has missed that this node is in another tree now is told, lest events go in circles."""
+        if message.returns and sender not in self.children:
+            if self.routes.drop(sender):
+                self._routes_changed()
+        elif self.role != "searching" and self.root not in [leg.towards for leg in message.legs]:
+            heard = self.neighbours.last(sender)
+            if heard is None or heard.parent != self.host.address or heard.root != self.root:
+                self.host.send(sender, self._refresh())
+
+    def _route(self, sender: int, voyage: _Voyage, message: Crossing, climbs: bool) -> dict[int, Legs]:
+        """Legs by the neighbour that is next on the way, but not back to the sender; what has to climb does so."""
+        if self.role == "root":
+            return self._continue(sender, voyage, message.legs, message.returns)
         outward: list[Leg] = []
         inward: list[Leg] = []
+        lost: list[Leg] = []
         for leg in message.legs:
-            if leg.returns and self._knows_other_way(leg, sender):
-                outward.append(Leg(leg.towards, leg.targets, leg.tries, leg.waits))
-            elif message.climbs or leg.towards == self.root:
-                inward.append(leg)
-            else:
+            if leg.towards in (self.root, self.host.address):  # or this was the root, and its tree is another's now
+                short_cuts = [onward for onward in leg.onward if self._has_route(onward.towards, sender)]
+                outward += short_cuts
+                rest = tuple(onward for onward in leg.onward if onward not in short_cuts)
+                if leg.wanted or rest:
+                    inward.append(Leg(self.root, leg.wanted, rest))
+            elif (message.returns or not climbs) and self._has_route(leg.towards, sender):
                 outward.append(leg)
-        ways = self._ways(event, hops, outward, besides=sender)
-        if self.role == "root":
-            for next_hop, legs in self._plan_further(event, hops, inward).items():
-                ways[next_hop] = (*ways.get(next_hop, ()), *legs)
-        else:
-            self._send_up(sender, event, hops, tuple(inward))
-        if new:
-            self._serve(sender, event, hops, ways)
-        else:
-            self._send_crossings(event, hops, ways)
+            elif climbs:
+                inward.append(leg)  # to whatever root is there
+            else:
+                lost.append(leg)
+        self._send_up(voyage, tuple(inward), message.returns)
+        if lost:
+            self._deny_route(sender)
+            self._send_up(voyage, tuple(lost), returns=True)
+        return self._ways(sender, outward)
 
-    def _knows_other_way(self, leg: Leg, besides: int) -> bool:
-        next_hop = self.routes.next_hop(leg.towards)
-        return self.role == "member" and next_hop not in (None, besides)
+    def _continue(self, sender: int, voyage: _Voyage, legs: Legs, returns: bool) -> dict[int, Legs]:
+        """As a root: what follows these legs, which end here or came back."""
+        if returns or self.host.address in voyage.passed:
+            self._report_routes()  # what made it turn back was reported ahead of it
+            again = voyage._replace(passed=(), tries=voyage.tries + 1)
+            if voyage.tries == 0:
+                self._send_crossings(again, self._plan(again, _targets(legs)))
+            else:
+                self._strand(again, _targets(legs))
+            return {}
+        known: list[Leg] = []
+        unknown: list[int] = []
+        for leg in legs:
+            for onward in leg.onward if leg.towards == self.host.address else (leg,):
+                if self._has_route(onward.towards, sender):
+                    known += self._unrelayed(voyage, onward)
+                else:
+                    unknown += _targets((onward,))
+        ways = self._ways(sender, known)
+        for next_hop, planned in self._plan(voyage, unknown).items():
+            ways[next_hop] = (*ways.get(next_hop, ()), *planned)
+        return ways
 
-    def _serve(self, sender: int, event: Event, hops: int, ways: dict[int, Legs]) -> None:
+    def _plan(self, voyage: _Voyage, targets: Iterable[int]) -> dict[int, Legs]:
+        """As a root: the shortest ways to these trees, by next hop."""
+        if self._routes_pending:
+            self._report_routes()  # as a root: to itself
+        heirs = dict.fromkeys(map(self.overlay.heir, targets))
+        heirs.pop(self.host.address, None)
+        legs = self.overlay.plan(heirs, voyage.passed)
+        for root in _targets(legs):
+            del heirs[root]
+        self._strand(voyage._replace(passed=(), tries=voyage.tries + 1), heirs)
+        return self._ways(NOBODY, [fresh for leg in legs for fresh in self._unrelayed(voyage, leg)])
+
+    def _unrelayed(self, voyage: _Voyage, leg: Leg) -> Legs:
+        """The leg with those targets only that the event was not sent to from here before; empty if there are none."""
+        onward = tuple(fresh for further in leg.onward for fresh in self._unrelayed(voyage, further))
+        key = (voyage.event.id << NUMBER_BITS | leg.towards) << TRIES_BITS | voyage.tries
+        wanted = leg.wanted and self._relayed.add(key)
+        return (Leg(leg.towards, wanted, onward),) if wanted or onward else ()
+
+    def _has_route(self, root: int, besides: int) -> bool:
+        return self.routes.next_hop(root, besides) is not None
+
+    def _ways(self, besides: int, legs: Iterable[Leg]) -> dict[int, Legs]:
+        """Legs by next hop; there is a route for each of them."""
+        ways: dict[int, Legs] = {}
+        for leg in legs:
+            next_hop = self.routes.next_hop(leg.towards, besides)
+            if next_hop is not None:
+                ways[next_hop] = (*ways.get(next_hop, ()), leg)
+        return ways
+
+    def _serve(self, sender: int, voyage: _Voyage, ways: dict[int, Legs]) -> None:
         """Sends an event to the children that want it and along these ways, one frame to each neighbour."""
-        down = Publication(hops, False, event)
-        for child in self.children.wanting(event):
+        down = Publication(voyage.hops, False, voyage.event)
+        for child in self.children.wanting(voyage.event):
             if child != sender and child != self.parent and child not in ways:
                 self.host.send(child, down)
-        self._send_crossings(event, hops, ways)
+        self._send_crossings(voyage, ways)
 
-    def _send_crossings(self, event: Event, hops: int, ways: dict[int, Legs]) -> None:
+    def _send_crossings(self, voyage: _Voyage, ways: dict[int, Legs]) -> None:
+        if self.role == "root":
+            voyage = voyage._replace(passed=(*voyage.passed, self.host.address))
         for next_hop, legs in ways.items():
-            self.host.send(next_hop, Crossing(hops, next_hop not in self.children, event, legs))
+            self.host.send(next_hop, _crossing(voyage, next_hop not in self.children, legs))
 
-    def _first(self, event: Event, hops: int) -> _Copy:
-        return _Copy(event, hops, tuple(self.overlay.wanting(event)), 0, 0)
+    def _send_up(self, voyage: _Voyage, legs: Legs, returns: bool) -> None:
+        if legs and voyage.hops <= CROSSING_HOPS_MAX:
+            self._climb(NOBODY, _crossing(voyage, True, legs, returns))
 
-    def _plan(self, copy: _Copy) -> dict[int, Legs]:
-        """As a root: legs to the neighbouring roots that lead to the targets, by next hop."""
-        event, hops, targets, tries, waits = copy[:5]
-        by_root: dict[int, list[int]] = {}
-        stranded: list[int] = []
-        circled: dict[int, list[int]] = {}
-        for target in dict.fromkeys(map(self.overlay.heir, targets)):
-            if target != self.host.address:
-                via = self.overlay.via(target)
-                if via == NOBODY:
-                    stranded.append(target)
-                elif self._relayed.add(_key(event, target, tries)):
-                    by_root.setdefault(via, []).append(target)
-                else:
-                    circled.setdefault(via, []).append(target)
-        if stranded:
-            self._strand(_Copy(event, hops, tuple(stranded), tries, waits + 1))
-        for via, misled in circled.items():
-            self._strand(_Copy(event, hops, tuple(misled), tries + 1, waits + 1, min(tries, 1), via))
-        return self._ways(event, hops, [Leg(root, tuple(reached), tries, waits) for root, reached in by_root.items()])
+    # -- events that wait for a way ------------------------------------------------------------------------------
 
-    def _plan_further(self, event: Event, hops: int, legs: Iterable[Leg]) -> dict[int, Legs]:
-        """As a root: what follows these legs, which end here or came back."""
-        ways: dict[int, Legs] = {}
-        for leg in legs:
-            copy = _Copy(event, hops, leg.targets, leg.tries + leg.returns, leg.waits)
-            if leg.returns:
-                self._report_routes()  # what made it turn back was reported ahead of it
-            if leg.returns and copy.tries > TRIES_AT_ONCE:
-                self._strand(_Copy(event, hops, leg.targets, copy.tries, leg.waits + 1, 0, leg.towards))
-                continue
-            for next_hop, onward in self._plan(copy).items():
-                ways[next_hop] = (*ways.get(next_hop, ()), *onward)
-        return ways
-
-    def _ways(self, event: Event, hops: int, legs: Iterable[Leg], besides: int = NOBODY) -> dict[int, Legs]:
-        """Legs by the neighbour, other than `besides`, that is next on the way; where there is none, they go back."""
-        ways: dict[int, Legs] = {}
-        lost: list[Leg] = []
-        for leg in legs:
-            next_hop = self.routes.next_hop(leg.towards)
-            if next_hop is None or next_hop == besides:
-                lost.append(Leg(leg.towards, leg.targets, leg.tries, leg.waits, returns=True))
-            else:
-                ways[next_hop] = (*ways.get(next_hop, ()), leg)
-        if lost and self.role == "root":
-            for leg in lost:
-                self._strand(_Copy(event, hops, leg.targets, leg.tries + 1, leg.waits + 1))
-        elif lost:
-            self._deny_route()
-            self._send_up(NOBODY, event, hops, tuple(lost))
-        return ways
-
-    def _send_up(self, sender: int, event: Event, hops: int, legs: Legs) -> None:
-        if legs and hops <= CROSSING_HOPS_MAX:
-            self._climb(sender, Crossing(hops, True, event, legs))
-
-    def _strand(self, stranded: _Copy) -> None:
-        if stranded.tries > TRIES_MAX or stranded.waits > WAITS_MAX:
-            if any(self.overlay.via(target) == NOBODY for target in stranded.targets):
-                self.host.dropped("no-route", stranded.event.id)
+    def _strand(self, voyage: _Voyage, targets: Iterable[int]) -> None:
+        waiting = tuple(targets)
+        if not waiting:
             return
-        self._stranded.append(stranded)
-        if len(self._stranded) == 1:
+        if voyage.tries > TRIES_MAX or voyage.waited_s >= WAIT_MAX_S:
+            self.host.dropped("no-route", voyage.event.id)
+            return
+        if not self._stranded:
             self.host.set_timer(STRAND_RETRY_S, STRANDED)
+        self._stranded.append(_Stranded(voyage, waiting, tuple(map(self._via, waiting)), self.host.now()))
+
+    def _via(self, target: int) -> int:
+        return self.overlay.via(self.overlay.heir(target))
 
     def _retry_stranded(self) -> None:
         waiting, self._stranded = self._stranded, []
-        for copy in waiting:
-            if copy.rests:
-                self._strand(copy._replace(waits=copy.waits + 1, rests=copy.rests - 1))
-            else:
-                self._retry(copy)
+        for stranded in waiting:
+            self._retry(stranded, stranded.targets)
 
     def _on_overlay_changed(self) -> None:
-        """Perhaps there is a way now for those that wait for one."""
+        """Perhaps there is a way now for those that wait for one, or another than the one that proved wrong."""
         waiting, self._stranded = self._stranded, []
         for stranded in waiting:
-            if self._has_way(stranded):
-                self._retry(stranded)
-            else:
-                self._stranded.append(stranded)
+            pairs = list(zip(stranded.targets, stranded.vias, strict=True))
+            ready = [target for target, via in pairs if self._via(target) not in (NOBODY, via)]
+            rest = [(target, via) for target, via in pairs if target not in ready]
+            if rest:
+                targets, vias = zip(*rest, strict=True)
+                self._stranded.append(stranded._replace(targets=targets, vias=vias))
+            if ready:
+                self._retry(stranded, ready)
 
-    def _has_way(self, copy: _Copy) -> bool:
-        """Whether there is one besides the way that it went before."""
-        vias = [self.overlay.via(self.overlay.heir(target)) for target in copy.targets]
-        return any(via not in (NOBODY, copy.misled_by) for via in vias)
-
-    def _retry(self, copy: _Copy) -> None:
+    def _retry(self, stranded: _Stranded, targets: Iterable[int]) -> None:
+        waited_s = stranded.voyage.waited_s + self.host.now() - stranded.since_s
+        voyage = stranded.voyage._replace(waited_s=waited_s)
         if self.role == "root":
-            self._send_crossings(copy.event, copy.hops, self._plan(copy))
+            self._send_crossings(voyage, self._plan(voyage, targets))
         else:
-            leg = Leg(NOBODY, copy.targets, copy.tries, copy.waits, returns=True)
-            self._send_up(NOBODY, copy.event, copy.hops, (leg,))
+            self._send_up(voyage, (Leg(NOBODY, False, tuple(map(Leg, targets))),), returns=True)
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         super().on_send_failed(neighbour, message)
-        if type(message) is Crossing and not self._climbs_here(message):
-            ways = self._ways(message.event, message.hops, message.legs)
-            self._send_crossings(message.event, message.hops, ways)
+        if type(message) is Crossing:
+            voyage = _voyage(message)
+            self._send_crossings(voyage, self._route(NOBODY, voyage, message, climbs=False))
 
     def _publication_failed(self, neighbour: int, message: EventMessage) -> None:
-        if type(message) is not Crossing or self._climbs_here(message):
+        if type(message) is not Crossing:
             super()._publication_failed(neighbour, message)
 
-    def _climbs_here(self, message: Crossing) -> bool:
-        """Whether it was on its way up this tree, rather than on its way out of it."""
-        return message.climbs and (message.legs[0].returns or message.legs[0].towards == self.root)
+
+def _voyage(message: EventMessage) -> _Voyage:
+    if type(message) is Crossing:
+        return _Voyage(message.event, message.hops, message.passed, message.tries, message.waited_s)
+    return _Voyage(message.event, message.hops, (), 0, 0.0)
 
 
-def _key(event: Event, target: int, tries: int) -> int:
-    return (event.id << NUMBER_BITS | target) << TRIES_BITS | tries
+def _crossing(voyage: _Voyage, climbs: bool, legs: Legs, returns: bool = False) -> Crossing:
+    event, hops, passed, tries, waited_s = voyage
+    return Crossing(hops, climbs, event, legs, passed, tries, waited_s, returns)
+
+
+def _targets(legs: Iterable[Leg]) -> list[int]:
+    """The trees that want the event at the end of some leg."""
+    targets: list[int] = []
+    for leg in legs:
+        if leg.wanted:
+            targets.append(leg.towards)
+        targets += _targets(leg.onward)
+    return targets

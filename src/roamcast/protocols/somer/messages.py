@@ -50,19 +50,21 @@ class Advertisement(Message, frozen=True, tag=34):
 
 
 class Leg(msgspec.Struct, frozen=True, array_like=True):
-    """The next stretch of an event's way to other trees."""
+    """A stretch of an event's way to other trees, from one root to a neighbouring one, and what follows it."""
 
-    towards: int  # the neighbouring root that it ends at; NOBODY: any that leads to the targets
-    targets: tuple[int, ...]  # roots of trees that want the event and are reached through that one, itself included
-    tries: int = 0  # how often it has come back to a root because the way was not there any more
-    waits: int = 0  # how often it waited at roots for a way
-    returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
+    towards: int  # the root that it ends at; NOBODY: any, where the rest is planned anew
+    wanted: bool = True  # the tree there wants the event, it is not only passed
+    onward: tuple["Leg", ...] = ()  # the stretches that begin there
 
 
 class Crossing(EventMessage, frozen=True, tag=35):
     """An event on its way between trees. Whoever it passes takes it as any other event."""
 
     legs: tuple[Leg, ...]
+    passed: tuple[int, ...]  # roots that it went through since somebody last waited with it
+    tries: int = 0  # how often it came back to a root, or waited there for a way
+    waited_s: float = 0.0  # how long in all
+    returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
 
 class Dissolve(Message, frozen=True, tag=36):

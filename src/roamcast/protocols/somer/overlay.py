@@ -8,13 +8,14 @@ shortest ways itself. In a network at rest they are the same ways; after a merge
 and a tree that is gone is known to be gone, because nobody names it as a neighbour any more.
 """
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
 from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.protocols.api import NOBODY
-from roamcast.protocols.somer.messages import Distances, Entry
+from roamcast.protocols.somer.messages import Distances, Entry, Leg
 
 LIFETIME_PERIODS: Final = 3.5
 """A root that was not heard of for so long is gone: three advertisements were lost."""
@@ -82,15 +83,28 @@ class Overlay:
         return heir
 
     def via(self, root: int) -> int:
-        """The neighbouring root on the shortest way there, or `NOBODY`."""
+        """The root before that one on the shortest way there, the own one if it is near, or `NOBODY`."""
         return self.vias.get(root, NOBODY)
 
     @property
     def vias(self) -> dict[int, int]:
-        """For every root within reach the neighbouring root on the shortest way there."""
+        """For every root within reach the one before it on the shortest way there."""
         if self._vias is None:
-            self._vias = self._shortest()
+            self._vias = self._shortest(())
         return self._vias
+
+    def plan(self, targets: Iterable[int], besides: tuple[int, ...]) -> tuple[Leg, ...]:
+        """The shortest ways to those targets that can be reached without the roots `besides`."""
+        vias = self._shortest(besides) if besides else self.vias
+        wanted = {target for target in targets if target in vias}
+        onward: dict[int, dict[int, None]] = {}  # root -> those that follow
+        for target in sorted(wanted):
+            root = target
+            while root != self._own:
+                before = vias[root]
+                onward.setdefault(before, {})[root] = None
+                root = before
+        return _legs(self._own, onward, wanted)
 
     def adjacent(self, root: int, other: int) -> bool:
         """Whether `root` has named `other` as its neighbour."""
@@ -101,18 +115,22 @@ class Overlay:
         """The causal nodes of all other trees."""
         return {node: role for entry in self.entries.values() for node, role in entry.roles}
 
-    def _shortest(self) -> dict[int, int]:
+    def _shortest(self, besides: tuple[int, ...]) -> dict[int, int]:
         """Dijkstra from the own root; of equal ways the one through the lowest address."""
-        vias: dict[int, int] = {self._own: NOBODY}
-        queue = [(distance, root, root) for root, distance in self._near]
+        vias: dict[int, int] = {}
+        queue = [(distance, self._own, root) for root, distance in self._near if root not in besides]
         queue.sort()
         while queue:
             distance, via, root = heappop(queue)
-            if root in vias:
+            if root in vias or root == self._own:
                 continue
             vias[root] = via
             entry = self.entries.get(root)
             for further, leg in entry.near if entry is not None else ():
-                if further not in vias:
-                    heappush(queue, (distance + leg, via, further))
+                if further not in vias and further not in besides:
+                    heappush(queue, (distance + leg, root, further))
         return vias
+
+
+def _legs(root: int, onward: dict[int, dict[int, None]], wanted: set[int]) -> tuple[Leg, ...]:
+    return tuple(Leg(r, r in wanted, _legs(r, onward, wanted)) for r in onward.get(root, ()))

@@ -5,6 +5,12 @@ on this path. The thesis keeps the best only. Here the others are remembered too
 next is at hand, and a report can take back what an earlier one said: a route that may only improve goes stale.
 """
 
+from typing import Final
+
+from roamcast.protocols.api import NOBODY
+
+NONE: Final[dict[int, int]] = {}
+
 
 class Routes:
     def __init__(self) -> None:
@@ -30,16 +36,22 @@ class Routes:
     def drop_root(self, root: int) -> None:
         self._candidates.pop(root, None)
 
-    def next_hop(self, root: int) -> int | None:
-        """The neighbour on the shortest known way to that root; of equal ones the lowest address."""
-        candidates = self._candidates.get(root)
-        if not candidates:
-            return None
-        return min((distance, next_hop) for next_hop, distance in candidates.items())[1]
+    def next_hop(self, root: int, besides: int = NOBODY) -> int | None:
+        """The neighbour, other than `besides`, on the shortest known way to that root; of equal ones the lowest
+        address."""
+        best: tuple[int, int] | None = None
+        for next_hop, distance in self._candidates.get(root, NONE).items():
+            if next_hop != besides and (best is None or (distance, next_hop) < best):
+                best = (distance, next_hop)
+        return None if best is None else best[1]
 
     def next_hops(self) -> list[int]:
         """All neighbours that are a candidate for some root, ascending."""
         return sorted({next_hop for candidates in self._candidates.values() for next_hop in candidates})
+
+    def roots(self) -> list[int]:
+        """All that can be reached, ascending."""
+        return sorted(self._candidates)
 
     def summary(self) -> tuple[tuple[int, int], ...]:
         """Each reachable root with its distance, ascending."""

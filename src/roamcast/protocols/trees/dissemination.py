@@ -168,9 +168,12 @@ class Disseminator(Protocol):
             if neighbour != sender:
                 self.host.send(neighbour, message)
         if self.parent == NOBODY and not self.is_root:
-            self._waiting.append((self.host.now(), message))
-            if len(self._waiting) > self._waiting_max:
-                self.host.dropped("no-tree", self._waiting.pop(0)[1].event.id)
+            self._hold(message)
+
+    def _hold(self, message: EventMessage) -> None:
+        self._waiting.append((self.host.now(), message))
+        if len(self._waiting) > self._waiting_max:
+            self.host.dropped("no-tree", self._waiting.pop(0)[1].event.id)
 
     def _upstream(self) -> list[int]:
         """The parent, if there is one, and the former parents whose links still work."""

@@ -341,6 +341,8 @@ class TreeProtocol(PetitioningTree):
                 self._invites = message.invites
                 self._become_member(sender, message.root, offered, keeps_former=True)
             else:
+                if message.absorbs == self.root:
+                    self._pass_on()  # this tree has a newer sequence number than was known there
                 self._on_foreign_refresh(sender, message)
 
     def _on_passing_offer(self, offer: Offer) -> None:
