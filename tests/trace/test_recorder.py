@@ -1,6 +1,6 @@
 """The recorder keeps rows in binary; these tests hold it against the rows themselves."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roamcast.events import Event, event_id
 from roamcast.trace.recorder import BATCH_ROWS, Recorder
-from roamcast.trace.schema import KINDS, SCHEMA, Record
+from roamcast.trace.schema import SCHEMA, Kind, Record
 
 INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.none() | st.floats(allow_nan=False)
@@ -16,7 +16,7 @@ TEXTS = st.none() | st.text(max_size=5)
 RECORDS = st.builds(
     Record,
     t=st.floats(allow_nan=False),
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(get_args(Kind)),
     node=INTEGERS,
     peer=INTEGERS,
     event_id=INTEGERS,
