@@ -1,12 +1,15 @@
 """Ways between trees when nodes on them die and return."""
 
+import msgspec
 import pytest
 
+from roamcast.events import Event, event_id
 from roamcast.interests import Intervals
+from roamcast.live.codec import DATAGRAM_BYTES_MAX
 from roamcast.protocols.api import Host
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.somer import Somer
-from roamcast.protocols.somer.messages import Advertisement
+from roamcast.protocols.somer.messages import Advertisement, Crossing, Leg
 from roamcast.testing import TinyNet, line, ring
 
 ALL = Intervals.of((0, 1000))
@@ -69,3 +72,19 @@ def test_a_route_that_is_not_there_is_reported_away() -> None:
         net.host(0).send(1, Advertisement(99, 0, 1, climbs=False, entries=(), heard=-1))
         net.run(0.5)
         assert net.node(misled).routes.next_hop(99) is None
+
+
+@pytest.mark.parametrize("address", [0, 2])
+@pytest.mark.parametrize("climbs", [False, True])
+@pytest.mark.parametrize("root", [0, 6, 77])
+def test_the_deepest_nest_of_legs_that_fits_a_datagram_does_no_harm(address: int, climbs: bool, root: int) -> None:
+    net = two_trees(1)
+    event = Event(event_id(5, 1), net.now_s, 1)
+    leg = Leg(root)
+    while len(msgspec.msgpack.encode(Crossing(1, climbs, event, (leg,), ()))) < DATAGRAM_BYTES_MAX:
+        leg = Leg(root, False, (leg,))
+    net.node(address).on_message(1, Crossing(1, climbs, event, (leg,), ()))
+    net.run(5.0)
+    after = net.publish(9, 3)
+    net.run(0.1)
+    assert net.receivers(after) == [a for a in net.addresses if a != 9]
