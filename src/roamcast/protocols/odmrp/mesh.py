@@ -236,8 +236,9 @@ class Mesh:
             return
         known = self._overheard.get(member.address)
         if known is None or (known.member is not member and known.member.version != member.version):
+            overheard = Overheard(member, self._family)
             self._overheard.pop(member.address, None)
-            self._overheard[member.address] = Overheard(member, self._family)
+            self._overheard[member.address] = overheard
             if len(self._overheard) > SUMMARIES_MAX:
                 del self._overheard[next(iter(self._overheard))]
 
