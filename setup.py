@@ -10,6 +10,7 @@ import ast
 import os
 import runpy
 import shutil
+import subprocess
 import sysconfig
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -30,6 +31,12 @@ def compiles(path: Path) -> bool:
     return not any(isinstance(node, ast.ClassDef) and node.keywords for node in ast.walk(tree))
 
 
+def works(compiler: str) -> bool:
+    """Asked before mypyc spends half a minute on sources that nobody will compile."""
+    command = [*compiler.split(), f"-I{sysconfig.get_path('include')}", "-fsyntax-only", "-x", "c", "-"]
+    return subprocess.run(command, input=b"#include <Python.h>\n", capture_output=True, check=False).returncode == 0
+
+
 def extensions() -> list[Extension]:
     if os.environ.get("ROAMCAST_PURE", "0") not in ("", "0"):
         return []
@@ -37,8 +44,8 @@ def extensions() -> list[Extension]:
     if shutil.which(compiler.split()[0]) is None:
         print(f"roamcast: no C compiler ({compiler}): it will run interpreted")
         return []
-    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
-        print("roamcast: the headers of Python are not installed: it will run interpreted")
+    if os.name == "posix" and not works(compiler):
+        print(f"roamcast: {compiler} cannot compile a line that includes Python.h: it will run interpreted")
         return []
     try:
         from mypyc.build import mypycify

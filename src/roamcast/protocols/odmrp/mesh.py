@@ -41,7 +41,7 @@ from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
 from roamcast.protocols.odmrp.sizes import in_frames
-from roamcast.protocols.odmrp.summaries import Entry
+from roamcast.protocols.odmrp.summaries import Entry, Family
 from roamcast.protocols.seen import SeenCache
 
 REPEAT: Final = "mesh.repeat"  # key: running number; pass a Join Request on
@@ -97,6 +97,14 @@ class Route:
         self.upstream, self.hops, self.lifetime_s = upstream, hops, lifetime_s
 
 
+class Overheard:
+    """What a member said of itself in a Join Table, and its summary unpacked."""
+
+    def __init__(self, member: Member, family: Family) -> None:
+        self.member = member
+        self.entries = tuple([family.unpacked(each) for each in member.entries or ()])
+
+
 class Downstream(NamedTuple):
     """A member behind this node."""
 
@@ -127,7 +135,7 @@ class Mesh:
         self._repeats_so_far = 0
         self._relays: dict[int, Data] = {}
         self._acks: dict[int, dict[int, None]] = {}  # by publisher: members to confirm
-        self._summaries: dict[int, tuple[int, tuple[Entry, ...]]] = {}  # member -> version, summary, as overheard
+        self._overheard: dict[int, Overheard] = {}  # by member
         self._sweeps = False
 
     def on_timer(self, timer: Timer) -> bool:
@@ -226,13 +234,13 @@ class Mesh:
     def _learn(self, member: Member) -> None:
         if member.entries is None:
             return
-        known = self._summaries.get(member.address)
-        if known is None or known[0] != member.version:
-            entries = tuple([self._family.unpacked(each) for each in member.entries])
-            self._summaries.pop(member.address, None)
-            self._summaries[member.address] = member.version, entries
-            if len(self._summaries) > SUMMARIES_MAX:
-                del self._summaries[next(iter(self._summaries))]
+        known = self._overheard.get(member.address)
+        if known is None or (known.member is not member and known.member.version != member.version):
+            overheard = Overheard(member, self._family)
+            self._overheard.pop(member.address, None)
+            self._overheard[member.address] = overheard
+            if len(self._overheard) > SUMMARIES_MAX:
+                del self._overheard[next(iter(self._overheard))]
 
     def _pass_on(self, route: Route, table: JoinTable) -> None:
         publisher = table.publisher
@@ -241,8 +249,10 @@ class Mesh:
         before = len(behind)
         passed_on: list[int] = []
         for member in table.members:
-            version, entries = self._summaries.get(member.address, (None, None))
-            behind[member.address] = Downstream(expires_s, entries if version == member.version else None)
+            known = self._overheard.get(member.address)
+            if known is not None and known.member.version != member.version:
+                known = None
+            behind[member.address] = Downstream(expires_s, None if known is None else known.entries)
             if member.address in route.sent or member.address in route.confirmed:
                 passed_on.append(member.address)
             elif member.address not in route.waiting:

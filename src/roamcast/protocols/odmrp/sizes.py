@@ -27,6 +27,7 @@ def entry_bytes(entry: PackedEntry) -> int:
         total += 3 * FILTER_BYTES + len(left) + len(right) + len(exact)
     return total
 
+
 def in_frames(members: list[Member]) -> Iterator[tuple[Member, ...]]:
     """The members in order, as many at a time as fit a frame."""
     part: list[Member] = []

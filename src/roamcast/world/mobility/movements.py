@@ -7,7 +7,7 @@ straight at constant speed; after its last corner it stays. A node that never mo
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,20 @@ Leg = tuple[float, float, float, float, float]
 """From `t_s` on: start `x_m`, `y_m` and velocity `vx_mps`, `vy_mps`, until the next leg starts."""
 
 
+class _Stretch:
+    """A leg with its end, as one object of numbers."""
+
+    __slots__ = ("end_s", "start_s", "vx_mps", "vy_mps", "x_m", "y_m")
+
+    def __init__(self, leg: Leg, end_s: float) -> None:
+        self.start_s, self.x_m, self.y_m, self.vx_mps, self.vy_mps = leg
+        self.end_s = end_s
+
+
 class Movements:
     """The paths of nodes 0, 1, 2, …, ready to be asked for positions at any time, in any order."""
 
-    __slots__ = ("_corners", "_legs", "_starts_s", "nodes")
+    __slots__ = ("_corners", "_latest", "_legs", "_starts_s", "nodes")
 
     def __init__(self, paths: Iterable[Sequence[Corner]]) -> None:
         self._corners: list[tuple[Corner, ...]] = [tuple(path) for path in paths]
@@ -33,6 +43,7 @@ class Movements:
         self.nodes: int = len(self._corners)
         self._legs: list[list[Leg]] = [_legs(corners) for corners in self._corners]
         self._starts_s: list[list[float]] = [[leg[0] for leg in legs] for legs in self._legs]
+        self._latest = [self._stretch(node, 0.0) for node in range(self.nodes)]  # asked for: mostly the next one, too
 
     def corners(self, node: int) -> tuple[Corner, ...]:
         return self._corners[node]
@@ -42,14 +53,25 @@ class Movements:
         return self._legs[node]
 
     def position(self, node: int, t_s: float) -> tuple[float, float]:
-        start_s, x_m, y_m, vx_mps, vy_mps = self._legs[node][bisect_right(self._starts_s[node], t_s) - 1]
-        elapsed_s = t_s - start_s
-        return x_m + vx_mps * elapsed_s, y_m + vy_mps * elapsed_s
+        stretch = self._at(node, t_s)
+        elapsed_s = t_s - stretch.start_s
+        return stretch.x_m + stretch.vx_mps * elapsed_s, stretch.y_m + stretch.vy_mps * elapsed_s
 
     def velocity(self, node: int, t_s: float) -> tuple[float, float]:
         """Metres per second east and north; at a corner, those of the leg that starts there."""
-        leg = self._legs[node][bisect_right(self._starts_s[node], t_s) - 1]
-        return leg[3], leg[4]
+        stretch = self._at(node, t_s)
+        return stretch.vx_mps, stretch.vy_mps
+
+    def _at(self, node: int, t_s: float) -> _Stretch:
+        stretch = self._latest[node]
+        if not stretch.start_s <= t_s < stretch.end_s:
+            stretch = self._latest[node] = self._stretch(node, t_s)
+        return stretch
+
+    def _stretch(self, node: int, t_s: float) -> _Stretch:
+        legs = self._legs[node]
+        place = bisect_right(self._starts_s[node], t_s) - 1
+        return _Stretch(legs[place], legs[place + 1][0] if 0 <= place < len(legs) - 1 else inf)
 
     def positions(self, t_s: float) -> NDArray[np.float64]:
         """All nodes at once, one row `x_m, y_m` each."""
