@@ -65,9 +65,9 @@ FIGURE_6_5 = Figure(
     paper="somer",
     section="Thesis, section 6.2.4, figure 6.5",
     setting="Reciprocal delivery time, as multiples of the worst protocol's at the same size.",
-    quick=quick(_rivals(*RIVALS), sizes(QUICK_SIZES), seeds=8),
+    quick=quick(_rivals(*RIVALS), sizes((50, 150, 250)), seeds=14),
     paper_scale=full(_rivals(*RIVALS), sizes(SIZES)),
-    quick_note="50, 100 and 150 nodes, 160 s, 8 seeds.",
+    quick_note="50, 150 and 250 nodes, 160 s, 14 seeds.",
     curves=_RIVAL_CURVES,
     x="nodes",
     shown=index_to_worst,
@@ -119,13 +119,13 @@ FIGURE_6_6 = Figure(
     setting="A share of the nodes crashes for good at random times. The ratio is over all deliveries that were due had "
     "nobody failed, so those to crashed subscribers count as missed. The thesis does not say how many nodes; "
     "we take 150.",
-    quick=quick(_rivals(*RIVALS), {"scenario.faults.crash_share": [0.03, 0.12, 0.24, 0.33]}, seeds=8, nodes=80),
+    quick=quick(_rivals(*RIVALS), {"scenario.faults.crash_share": [0.03, 0.12, 0.24, 0.33]}, seeds=24, nodes=80),
     paper_scale=full(
         _rivals(*RIVALS),
         {"scenario.faults.crash_share": percents(3, 34, 3)},
         nodes=150,
     ),
-    quick_note="80 nodes, 160 s, 8 seeds, four failure rates.",
+    quick_note="80 nodes, 160 s, 24 seeds, four failure rates.",
     curves=tuple(Curve(label, label, "delivery_ratio") for label in RIVALS),
     x="crash_share",
     x_title="nodes that fail",
@@ -176,7 +176,7 @@ def only_events(values: Values) -> Values:
     return {curve: course for curve, course in values.items() if curve.endswith(EVENTS)}
 
 
-_TRAFFIC_NOTE = "50, 100 and 150 nodes, 160 s, 6 seeds."
+_TRAFFIC_NOTE = "50, 100 and 150 nodes, 160 s, 24 seeds."
 
 FIGURE_6_7 = Figure(
     id="somer-6.7",
@@ -185,7 +185,7 @@ FIGURE_6_7 = Figure(
     section="Thesis, section 6.2.4, figure 6.7",
     setting="Frames over the whole run, counted whenever a message is produced or forwarded, apart from what the link "
     "adds. Publishers send 0.05 events per second.",
-    quick=quick(_rivals("SOMER", "PS-MAODV"), sizes(QUICK_SIZES), seeds=6),
+    quick=quick(_rivals("SOMER", "PS-MAODV"), sizes(QUICK_SIZES), seeds=24),
     paper_scale=full(_rivals("SOMER", "PS-MAODV"), sizes(SIZES)),
     quick_note=_TRAFFIC_NOTE,
     rows=frames_by_category,
@@ -218,7 +218,7 @@ FIGURE_6_8 = Figure(
     paper="somer",
     section="Thesis, section 6.2.4, figure 6.8",
     setting="As before, with 0.2 events per second and publisher; publish/subscribe messages only.",
-    quick=quick(_rivals("SOMER", "PS-MAODV"), sizes(QUICK_SIZES), seeds=6, rate_per_s=HIGH_RATE_PER_S),
+    quick=quick(_rivals("SOMER", "PS-MAODV"), sizes(QUICK_SIZES), seeds=24, rate_per_s=HIGH_RATE_PER_S),
     paper_scale=full(
         _rivals("SOMER", "PS-MAODV"),
         sizes(SIZES),

@@ -4,10 +4,11 @@ Theory of operation
 -------------------
 *Routes.* Who hears the refresh of a node u in another tree knows a way to that tree's root: level + u's level + 1 hops
 from root to root. Each node reports the best distance per foreign root to its parent whenever that changed, so the root
-ends up with the shortest way to each neighbouring tree, hop by hop (theorem 4.1). A report is the whole truth at the
-time and replaces the one before; a neighbour whose last refresh was missed (`ROUTE_PERIODS`), or that a unicast failed
-to reach, is no candidate any more. With three periods, as for parents, a moving network keeps many dead routes; each
-costs an event a failed frame. Who is sent something along a route that he does not have reports again.
+ends up with the shortest way to each neighbouring tree, hop by hop (theorem 4.1); that a tree is within reach at all is
+reported sooner than a distance that changed. A report is the whole truth at the time and replaces the one before; a
+neighbour whose last refresh was missed (`ROUTE_PERIODS`), or that a unicast failed to reach, is no candidate any more.
+With three periods, as for parents, a moving network keeps many dead routes; each costs an event a failed frame. Who is
+sent something along a route that he does not have reports again.
 
 *Between roots* a message descends along these routes, crosses to the other tree at the border, and climbs to whatever
 root is there.
@@ -16,11 +17,13 @@ root is there.
 to all neighbouring roots, together with those entries of others that they have not been told yet. Thus entries flood
 among all roots. News do not wait for the next period: a tree unknown so far, one that has absorbed another, wants more
 than before, or brings trees within reach or out of it, go on after `WORD_HOLD_S` to those neighbours that the teller
-has not told himself. A root whose interest grows beyond what it said last, or whose neighbours change, speaks up before
-its time: at once after a quiet period, but where there is always something new the time between doubles, from
-`NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`. An interest that shrinks waits for the period: until then somebody merely
-sends events in vain. A neighbouring root that appears is told everything. An advertisement says which entry of the
-receiver the sender knows, so that a lost one is noticed and said again.
+has not told himself. A root whose interest grows beyond what it said last, or that has a neighbour it did not name
+then, speaks up before its time: soon after a quiet period, but where there is always something new the time between
+doubles, from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`. An interest that shrinks waits for the period: until then
+somebody merely sends events in vain. So does a neighbour that went, as long as another way to it is known: events that
+miss it are sent another way by the root that misses it. Who comes within reach is told everything. An advertisement
+that cannot go on returns to its root and is told again; it also says which entry of the receiver the sender knows, so
+that one lost otherwise is noticed.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """

@@ -14,14 +14,24 @@ node that knows a route for one of the legs that follow sends the event there at
 because its tree does not want the event itself, the copy does not climb on. (In the thesis it always climbs to the root
 and comes down again.)
 
-A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
-own table is not complete yet (`former` in `dissemination.py`).
+What comes down a tree does not climb another one, even if this node has left the tree it comes from: every tree gets an
+event once, from its publisher's root. (With both, whoever had changed trees lately made a second root distribute it.)
+The exception are nodes whose parent was their child before, as happens below a new root: the tree that was left serves
+them only through here.
 
-A node at which a copy cannot go on tells its parent which routes it still has, and sends the copy back up behind that
+A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
+own table is not complete yet (`former` in `dissemination.py`). One without such a link does what it can, and looks again
+after `MATURE_S` whom it did not know of.
+
+A node at which a copy cannot go on tells who sent it which routes it still has, and sends the copy back up behind that
 report. Whoever knows another way on the way up takes it; otherwise the root plans anew with what it just learned. So
 does a root that has no route for a leg that begins there; it knows its surroundings better than who planned, but may
-not use roots that were passed already. Where that leaves no way, or a copy comes back a second time, it waits until
-the root's view of the others changes, or for `STRAND_RETRY_S` at most. After `TRIES_MAX` it is given up (`no-route`).
+not use roots that were passed already. Where that leaves no way, or a copy comes back a second time, it waits until the
+root's view of the others changes, or looks again every `STRAND_RETRY_S`. After `WAIT_MAX_S` of waiting in all, or when
+it has come back `TRIES_MAX` times, it is given up (`no-route`).
+
+Refreshes get lost, so a node may take a neighbour for one of another tree when both are in the same by now, and events
+would go in circles. Who gets a copy by such a mistake answers with its refresh; one without any tree sends it back.
 """
 
 from collections.abc import Iterable
@@ -42,8 +52,8 @@ Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
 TRIES_BITS: Final = 3
-TRIES_MAX: Final = 3  # fits into `TRIES_BITS`
-WAIT_MAX_S: Final = 2.4  # nor does an event wait longer than this in all
+TRIES_MAX: Final = 2  # an event that comes back to roots more often is given up
+WAIT_MAX_S: Final = 2.4  # nor does it wait at roots longer than this in all
 STRANDED: Final = ("stranded", 0)
 
 MATURE_S: Final = 3.0  # after so long a new root has heard of all others
@@ -59,7 +69,7 @@ class _Voyage(NamedTuple):
     event: Event
     hops: int
     passed: tuple[int, ...]  # roots that it went through
-    tries: int  # how often it came back to a root, or waited there
+    tries: int  # how often it came back to a root
     waited_s: float
 
 
@@ -243,7 +253,7 @@ class CrossingTree(AdvertisingTree):
         legs = self.overlay.plan(heirs, voyage.passed)
         for root in _targets(legs):
             del heirs[root]
-        self._strand(voyage._replace(passed=(), tries=voyage.tries + 1), heirs)
+        self._strand(voyage._replace(passed=()), heirs)
         return self._ways(NOBODY, [fresh for leg in legs for fresh in self._unrelayed(voyage, leg)])
 
     def _unrelayed(self, voyage: _Voyage, leg: Leg) -> Legs:

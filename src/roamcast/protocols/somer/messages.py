@@ -62,8 +62,8 @@ class Crossing(EventMessage, frozen=True, tag=35):
 
     legs: tuple[Leg, ...]
     passed: tuple[int, ...]  # roots that it went through since somebody last waited with it
-    tries: int = 0  # how often it came back to a root, or waited there for a way
-    waited_s: float = 0.0  # how long in all
+    tries: int = 0  # how often it came back to a root
+    waited_s: float = 0.0  # how long it waited at roots for a way
     returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
 

@@ -10,6 +10,8 @@ to them. A request that climbs inside the asker's own subtree ends at the asker,
 Merging. Who hears of a tree with a lower root address asks its own root to absorb it; if the root agrees, the grant
 makes the one who asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer than
 both. Members of that tree take the sender as their parent and pass it on, until their old root has become a member too.
+A member whose number has risen meanwhile cannot follow; it broadcasts its own refresh, and the merge is asked for again
+with a number above that one.
 This is MAODV's partition merge, in which the higher address initiates and survives; the difference is that not only the
 path between the roots is turned round but everybody takes the shortest way to the tree that absorbs him.
 """
