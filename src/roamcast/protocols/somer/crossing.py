@@ -20,8 +20,8 @@ The exception are nodes whose parent was their child before, as happens below a 
 them only through here.
 
 A node that has become a root, and still has the link to its former parent, leaves the distribution to that tree: its
-own table is not complete yet (`former` in `dissemination.py`). One without such a link does what it can, and looks again
-after `MATURE_S` whom it did not know of.
+own table is not complete yet (`former` in `dissemination.py`). One without such a link does what it can, and after
+`MATURE_S` sends the same to those it had not heard of.
 
 A node at which a copy cannot go on tells who sent it which routes it still has, and sends the copy back up behind that
 report. Whoever knows another way on the way up takes it; otherwise the root plans anew with what it just learned. So
