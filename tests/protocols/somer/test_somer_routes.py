@@ -20,11 +20,15 @@ RECOVERY_S = 2.0
 
 
 def somer(host: Host) -> Somer:
+    return rooted(host, ROOTS)
+
+
+def rooted(host: Host, roots: tuple[int, ...]) -> Somer:
     settings = {
         "refresh_period_s": 1.0,
         "join_wait_s": 0.2,
         "advertisement_period_s": 1.0,
-        "root_density": float(host.address in ROOTS),
+        "root_density": float(host.address in roots),
     }
     protocol = build_protocol("somer", host, protocol_parameters("somer", settings))
     assert isinstance(protocol, Somer)
@@ -88,3 +92,31 @@ def test_the_deepest_nest_of_legs_that_fits_a_datagram_does_no_harm(address: int
     after = net.publish(9, 3)
     net.run(0.1)
     assert net.receivers(after) == [a for a in net.addresses if a != 9]
+
+
+def test_who_is_taken_for_a_node_of_another_tree_sets_it_right() -> None:
+    net = TinyNet([(0, 1), (0, 2), (1, 2), (0, 3), (3, 4), (4, 6)], somer, seed=1)
+    net.subscribe(6, ALL)
+    net.run(5.0)
+    net.node(2).routes.put(1, 6, 1)  # as if 1 had been in the tree of 6, and 2 had not heard that it no longer is
+    net.node(0).routes.put(2, 6, 1)
+    before = net.frames["Crossing"]
+    event = net.publish(0, 1)
+    net.run(1.0)
+    assert net.receivers(event) == [6]
+    assert net.node(2).routes.next_hop(6) is None
+    assert net.frames["Crossing"] - before < 12
+
+
+def test_a_copy_does_not_climb_to_a_root_whose_tree_does_not_want_it() -> None:
+    """Three roots in a row; the branch of the middle one at which the event passes knows both ways."""
+    links = [(0, 1), (1, 2), (2, 3), (3, 20), (20, 6), (2, 4), (4, 5), (5, 9)]
+    net = TinyNet(links, lambda host: rooted(host, (0, 6, 9)), seed=1)
+    net.subscribe(9, ALL)
+    net.run(6.0)
+    assert [net.node(address).root for address in (1, 2, 3, 4)] == [0, 0, 6, 9]
+    event = net.publish(6, 1)
+    net.run(0.5)
+    assert net.receivers(event) == [9]
+    crossings = [r for r in net.records if r.kind == "send" and "Crossing" in r.text and r.node in (0, 1)]
+    assert not crossings

@@ -8,6 +8,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.protocols.trees.messages import Refresh
 from roamcast.protocols.trees.metrics import Offer, combination, publication_overhead, shortest_path
 from roamcast.protocols.trees.standing import NEWBORN, Standing
 from roamcast.testing import TinyNet, line, ring
@@ -260,3 +261,19 @@ def test_dsapst_the_root_and_its_children_do_not_probe() -> None:
         net.subscribe(node, ALL)
     net.run(10.0)
     assert net.frames["Probe"] == 0
+
+
+def test_a_tree_that_has_a_newer_sequence_number_than_is_known_merges_all_the_same() -> None:
+    """Without another word from it the two would stay apart until its next refresh, here a minute."""
+    net = tree([(0, 1), (2, 3)], refresh_period_s=60.0)
+    lower = min(roots(net))
+    for address in net.addresses:
+        node = net.node(address)
+        if node.root == lower:
+            node.standing = Standing(50, node.standing.level)
+    net.link(1, 2)
+    inside, outside = (1, 2) if net.node(1).root == lower else (2, 1)
+    stale = Refresh(lower, 1, net.node(inside).standing.level, net.node(inside).parent)
+    net.node(outside).on_message(inside, stale)
+    net.run(2.0)
+    assert len(roots(net)) == 1
