@@ -7,8 +7,8 @@ events per second and publisher are our low load, 0.2 the high one. Causal nodes
 copies of the dependency example of section 5.1; each initiator begins a causal graph every 20 s, or every 5 s where
 causal graphs are what is measured. Structures have 40 s to form before anything is published.
 
-At the quick scale networks and durations are smaller and seeds fewer, each figure says which; a claim about 250 nodes is
-then undecided unless they are among the sizes.
+At the quick scale networks and durations are smaller and seeds fewer, each figure says which; a claim about 250 nodes
+is then undecided unless they are among the sizes.
 """
 
 from collections.abc import Iterable
