@@ -27,8 +27,8 @@ A node at which a copy cannot go on tells who sent it which routes it still has,
 report. Whoever knows another way on the way up takes it; otherwise the root plans anew with what it just learned. So
 does a root that has no route for a leg that begins there; it knows its surroundings better than who planned, but may
 not use roots that were passed already. Where that leaves no way, or a copy comes back a second time, it waits until the
-root's view of the others changes, or looks again every `STRAND_RETRY_S`. After `WAIT_MAX_S` of waiting in all, or when
-it has come back `TRIES_MAX` times, it is given up (`no-route`).
+root's view of the others changes, or looks again every `STRAND_RETRY_S`. After `WAIT_MAX_S` of waiting in all, or
+`TRIES_MAX` waits and returns, it is given up (`no-route`).
 
 Refreshes get lost, so a node may take a neighbour for one of another tree when both are in the same by now, and events
 would go in circles. Who gets a copy by such a mistake answers with its refresh; one without any tree sends it back.
@@ -52,7 +52,7 @@ Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
 TRIES_BITS: Final = 3
-TRIES_MAX: Final = 2  # an event that comes back to roots more often is given up
+TRIES_MAX: Final = 3  # an event that comes back to roots, or waits there, more often is given up
 WAIT_MAX_S: Final = 2.4  # nor does it wait at roots longer than this in all
 STRANDED: Final = ("stranded", 0)
 
@@ -69,7 +69,7 @@ class _Voyage(NamedTuple):
     event: Event
     hops: int
     passed: tuple[int, ...]  # roots that it went through
-    tries: int  # how often it came back to a root
+    tries: int  # how often it came back to a root, or waited there; only then may it pass the same roots again
     waited_s: float
 
 
@@ -253,7 +253,7 @@ class CrossingTree(AdvertisingTree):
         legs = self.overlay.plan(heirs, voyage.passed)
         for root in _targets(legs):
             del heirs[root]
-        self._strand(voyage._replace(passed=()), heirs)
+        self._strand(voyage._replace(passed=(), tries=voyage.tries + 1), heirs)
         return self._ways(NOBODY, [fresh for leg in legs for fresh in self._unrelayed(voyage, leg)])
 
     def _unrelayed(self, voyage: _Voyage, leg: Leg) -> Legs:

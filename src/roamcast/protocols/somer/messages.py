@@ -62,7 +62,7 @@ class Crossing(EventMessage, frozen=True, tag=35):
 
     legs: tuple[Leg, ...]
     passed: tuple[int, ...]  # roots that it went through since somebody last waited with it
-    tries: int = 0  # how often it came back to a root
+    tries: int = 0  # how often it came back to a root, or waited there
     waited_s: float = 0.0  # how long it waited at roots for a way
     returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
