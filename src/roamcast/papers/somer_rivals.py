@@ -50,15 +50,15 @@ def widest_lead(values: Values, rivals: Iterable[str]) -> float:
 _RIVAL_CURVES = tuple(Curve(label, label, DELIVERY) for label in RIVALS)
 
 _WAITING = (
-    "Over 8 seeds, SOMER delivers 82, 79 and 79 % with 50, 150 and 250 nodes in 158, 220 and 318 ms on average, "
+    "Over 8 seeds, SOMER delivers 81, 81 and 79 % with 50, 150 and 250 nodes in 164, 232 and 332 ms on average, "
     "PS-MAODV 77, 72 and 67 % in 120, 184 and 267 ms. Part of the difference is that SOMER delivers what "
-    "PS-MAODV loses, and late: with 150 nodes, what both deliver takes 192 and 179 ms, what only SOMER does 295 "
-    "ms. The rest is air time. With an ideal radio (4 seeds) SOMER is 34 % more timely with 250 nodes (115 and "
-    "154 ms), though 13 % less with 100, and at rest its ways are shorter (250 nodes, 3 seeds: 15.9 hops, "
-    "PS-MAODV 17.3). But its advertisements and route reports, and frames sent across borders that are there no "
-    "more, keep the channel busier. Both means are made by the half second that a node without a parent waits "
-    "for replies, the same in all four here. The timer of PS-MAODV's kin REDS is 1.5 s: with that one it "
-    "delivers 74, 62 and 57 % in 331, 418 and 585 ms, and SOMER would be 109, 90 and 84 % more timely."
+    "PS-MAODV loses, and late: with 150 nodes (6 seeds), what both deliver takes 187 and 163 ms, what only "
+    "SOMER does 298 ms. The rest is air time. With an ideal radio (4 seeds) SOMER is 34 % more timely with 250 "
+    "nodes (115 and 154 ms), though 8 % less with 100, and at rest its ways are shorter (250 nodes, 3 seeds: "
+    "15.9 hops, PS-MAODV 17.3). But its advertisements and route reports, and frames sent across borders that "
+    "are there no more, keep the channel busier. Both means are made by the half second that a node without a "
+    "parent waits for replies, the same in all four here. The timer of PS-MAODV's kin REDS is 1.5 s: with that "
+    "one it delivers 74, 62 and 57 % in 331, 418 and 585 ms, and SOMER would be 102, 80 and 76 % more timely."
 )
 
 FIGURE_6_5 = Figure(
@@ -111,8 +111,8 @@ FIGURE_6_5 = Figure(
 _ALIKE = (
     "All four lose most to movement: where only 3 % of the nodes fail they already miss 19 to 26 % (8 seeds, 80 "
     "nodes), and with more failures they decline alike; SOMER's lead over PS-MAODV is 6 to 7 points throughout, "
-    "over DSAPST 1 to 3. Without failures the lead over PS-MAODV grows with size, from 5 points with 50 nodes "
-    "to 11 with 250. Our rivals may be better than the thesis', because all four repair their trees with the "
+    "over DSAPST 1 to 3. Without failures the lead over PS-MAODV grows with size, from 4 points with 50 nodes "
+    "to 12 with 250. Our rivals may be better than the thesis', because all four repair their trees with the "
     "same code here; how its rivals repaired theirs is not known. With the timer of REDS (see figure 6.5) "
     "PS-MAODV is 22 points behind with 250 nodes."
 )
@@ -204,9 +204,9 @@ FIGURE_6_7 = Figure(
             reported="at most about 10 % more",
             statistic=partial(largest_excess, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_most(0.10),
-            finding="8 seeds: 52 % more with 50 nodes, 38 % with 100, 61 % with 150, 67 % with 250. Advertisements are "
+            finding="8 seeds: 54 % more with 50 nodes, 47 % with 100, 71 % with 150, 66 % with 250. Advertisements are "
             "a quarter of SOMER's publish/subscribe frames. At rest (250 nodes, 3 seeds) its events take 44.7 "
-            "thousand frames, PS-MAODV's 42.7, and with advertisements and subscriptions it is 16 % more. "
+            "thousand frames, PS-MAODV's 42.7, and with advertisements and subscriptions it is 14 % more. "
             "Movement makes trees want other things all the time, and each change is told to all roots. SOMER "
             "also delivers more: 79 % against 67 % with 250 nodes.",
         ),
@@ -243,7 +243,7 @@ FIGURE_6_8 = Figure(
             reported="fewer",
             statistic=partial(mean_saving, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_least(0),
-            finding="6 seeds: 28 % more with 50 nodes, 34 % with 100, 51 % with 150, where the channel is congested in "
+            finding="6 seeds: 31 % more with 50 nodes, 36 % with 100, 55 % with 150, where the channel is congested in "
             "some of SOMER's runs. Ways between trees are hardly shorter than those in one tree, and with "
             "subscriptions to a tenth of all events a tree of ten nodes wants 65 % of them: most events visit "
             "most roots.",
