@@ -48,7 +48,7 @@ def join() -> str:
 
 def merge() -> str:
     """Roots 0 and 2 are two hops apart: as soon as 1 hears of both, the tree of 2 absorbs the other."""
-    net = somer(line(3), {0, 2}, new_roots=False)
+    net = somer(line(3), {0, 2}, new_roots=False, merging_threshold=2)
     net.subscribe(0, Intervals.of((0, 50)))
     net.run(9.0)
     net.run(8.0)
