@@ -215,6 +215,10 @@ FIGURE_6_7 = Figure(
             reported="slightly more",
             statistic=partial(mean_saving, curve=f"PS-MAODV, {MAINTENANCE}", baseline=f"SOMER, {MAINTENANCE}"),
             region=at_least(0),
+            finding="It sends a little less. Its trees are small, so refreshes and questions for a newer sequence "
+            "number do not go far: with 150 nodes (14 seeds) 3.0 thousand refreshes a run against 5.5, and 1.7 "
+            "thousand messages about sequence numbers against 5.5. Its 4.3 thousand route reports and 1.8 thousand "
+            "messages about causal roles do not outweigh that.",
         ),
     ),
 )
