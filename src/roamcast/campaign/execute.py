@@ -123,9 +123,10 @@ class Execution:
         """Where in the batch's staging directory its runs are."""
         context = self._session.sparkContext
         context.setJobGroup(batch.group(self._store), "roamcast campaign")
-        stage = str(self._store.stage(batch.number).resolve())
+        stage = self._store.stage(batch.number).resolve()
+        stage.mkdir(parents=True)  # here, because tasks that make it together may trip over each other
         runs = self._session.createDataFrame(batch.runs).repartition(batch.tasks)
-        answers = runs.mapInArrow(partial(write_runs, self._worker, stage), ANSWER).collect()
+        answers = runs.mapInArrow(partial(write_runs, self._worker, str(stage)), ANSWER).collect()
         return [answer.attempt for answer in answers]
 
     def _settle(self, job: Future[list[str]], batch: "_Batch", retries: "deque[pa.Table]") -> list[Outcome]:
