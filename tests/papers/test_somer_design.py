@@ -1,5 +1,6 @@
 """SOMER step by step: each test shows what a section of the thesis says."""
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -201,8 +202,40 @@ def test_5_2_the_tree_with_more_potential_gains_leaves_until_the_local_potential
     assert trees(net) == settled
     border = max(node for node, root in settled.items() if root == 0)
     here, there = net.node(border), net.node(border + 1)
-    mine, theirs = (n.potential / (n.standing.level + 1) for n in (here, there))
-    assert mine <= theirs * 1.325 or len(there.children) or there.role == "root"
+    offered, theirs = here.potential / (here.standing.level + 2), there.potential / (there.standing.level + 1)
+    assert offered <= theirs * 1.325 or len(there.children) or there.role == "root"
+
+
+def test_5_2_a_leaf_between_equal_trees_stays_where_it_is() -> None:
+    """Each neighbour in the other tree stands above it by a level, and would win if the two were compared as they
+    stand: 1 / 2 > 1.325 / 3. As a child it would be no better off than it is."""
+    net = network([(0, 1), (1, 2), (2, 3), (3, 4)], {0, 4}, CAUSAL, **RESTFUL)
+    net.run(9.0)
+    before = trees(net)
+    net.run(60.0)
+    assert net.node(2).potential > 0
+    assert net.node(2).standing.level == 2
+    assert trees(net) == before
+    assert net.frames["Contention"] == 0
+
+
+def test_5_2_a_leaf_contends_with_the_one_that_would_win_most_clearly() -> None:
+    """Node 3, a child of the root 2, hears node 4 of the tree of 0 and node 5 of that of 1. Both would win; the causal
+    nodes of the latter stand higher in the graph."""
+    net = network([(0, 4), (4, 3), (1, 5), (5, 3), (2, 3)], {0, 1, 2}, CAUSAL, **RESTFUL)
+    for publisher, subscriber in ((0, 4), (1, 5)):
+        net.node(publisher).advertise(Intervals.of((0, 10)))
+        net.subscribe(subscriber, Intervals.of((0, 10)))
+        net.node(subscriber).advertise(Intervals.of((10, 20)))
+    net.subscribe(0, Intervals.of((10, 20)))
+    net.node(0).advertise(Intervals.of((20, 30)))
+    net.run(60.0)
+    potentials = {node: net.node(node).potential for node in (2, 4, 5)}
+    assert 0 < potentials[2] < potentials[4] < potentials[5]
+    asked_s = [r.time_s for r in net.records if r.node == 3 and r.kind == "send" and "Contention" in r.text]
+    assert 0 < len(asked_s) <= 2  # the first time before all potentials were known
+    assert all(later_s - earlier_s > 9.0 for earlier_s, later_s in pairwise(asked_s))
+    assert net.node(3).root == 1
 
 
 def test_5_2_a_wide_delta_band_stops_contention() -> None:
