@@ -62,6 +62,9 @@ MATURE: Final = ("mature", 0)
 CROSSING_HOPS_MAX: Final = 255
 """A copy that has come this far is going in circles."""
 
+LEGS_MAX: Final = 100
+"""More legs in a row than any network has trees: nonsense, which must not exhaust the stack."""
+
 
 class _Voyage(NamedTuple):
     """What all legs of a copy have in common."""
@@ -170,6 +173,8 @@ class CrossingTree(AdvertisingTree):
     # -- events between trees ------------------------------------------------------------------------------------
 
     def _on_crossing(self, sender: int, message: Crossing) -> None:
+        if _depth(message.legs) > LEGS_MAX:
+            return
         new = self._take(message)
         self.children.heard(sender, self.host.now())
         voyage = _voyage(message)._replace(hops=message.hops + 1)
@@ -355,6 +360,15 @@ def _voyage(message: EventMessage) -> _Voyage:
 def _crossing(voyage: _Voyage, climbs: bool, legs: Legs, returns: bool = False) -> Crossing:
     event, hops, passed, tries, waited_s = voyage
     return Crossing(hops, climbs, event, legs, passed, tries, waited_s, returns)
+
+
+def _depth(legs: Legs) -> int:
+    """The number of legs in a row."""
+    depth = 0
+    while legs:
+        depth += 1
+        legs = tuple(onward for leg in legs for onward in leg.onward)
+    return depth
 
 
 def _targets(legs: Iterable[Leg]) -> list[int]:

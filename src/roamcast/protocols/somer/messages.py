@@ -1,15 +1,16 @@
 """The messages that SOMER adds to those of the tree."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
+from msgspec import Meta
 
 from roamcast.causal import Role
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import EventMessage, TreeMessages
+from roamcast.protocols.trees.messages import Address, EventMessage, Hops, Path, Sequence, TreeMessages
 
-Distances = tuple[tuple[int, int], ...]
+Distances = tuple[tuple[Address, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
 
 
@@ -22,18 +23,18 @@ class RouteReport(Message, frozen=True, tag=32):
 class RoleReport(Message, frozen=True, tag=33):
     """From child to parent: the causal nodes in my subtree and their roles. Replaces what was said before."""
 
-    roles: tuple[tuple[int, Role], ...]  # (node, role), ascending
+    roles: tuple[tuple[Address, Role], ...]  # (node, role), ascending
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """What one root lets all others know of its tree."""
 
-    root: int
-    sequence: int  # of this root's entries
+    root: Address
+    sequence: Sequence  # of this root's entries
     near: Distances  # neighbouring roots
     interest: Interest | None  # what the tree wants
-    roles: tuple[tuple[int, Role], ...] = ()  # causal nodes in the tree
-    absorbed: tuple[int, ...] = ()  # roots whose trees have lately become part of it
+    roles: tuple[tuple[Address, Role], ...] = ()  # causal nodes in the tree
+    absorbed: Path = ()  # roots whose trees have lately become part of it
 
 
 class Advertisement(Message, frozen=True, tag=34):
@@ -41,18 +42,18 @@ class Advertisement(Message, frozen=True, tag=34):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    towards: int  # the root it is sent to
-    via: int  # the root that sends it
-    hops: int  # frames in a row that brought it to whoever receives this one
+    towards: Address  # the root it is sent to
+    via: Address  # the root that sends it
+    hops: Hops  # frames in a row that brought it to whoever receives this one
     climbs: bool  # it is on its way up a tree, no longer down the one it came from
     entries: tuple[Entry, ...]
-    heard: int  # newest entry of the receiver that the sender knows, or -1; lower than expected: one got lost
+    heard: Annotated[int, Meta(ge=-1, lt=2**62)]  # newest entry of the receiver that is known, or -1
 
 
 class Leg(msgspec.Struct, frozen=True, array_like=True):
     """A stretch of an event's way to other trees, from one root to a neighbouring one, and what follows it."""
 
-    towards: int  # the root that it ends at; NOBODY: any, where the rest is planned anew
+    towards: Address  # the root that it ends at; NOBODY: any, where the rest is planned anew
     wanted: bool = True  # the tree there wants the event, it is not only passed
     onward: tuple["Leg", ...] = ()  # the stretches that begin there
 
@@ -61,9 +62,9 @@ class Crossing(EventMessage, frozen=True, tag=35):
     """An event on its way between trees. Whoever it passes takes it as any other event."""
 
     legs: tuple[Leg, ...]
-    passed: tuple[int, ...]  # roots that it went through since somebody last waited with it
-    tries: int = 0  # how often it came back to a root, or waited there
-    waited_s: float = 0.0  # how long it waited at roots for a way
+    passed: Path  # roots that it went through since somebody last waited with it
+    tries: Annotated[int, Meta(ge=0, lt=2**8)] = 0  # how often it came back to a root, or waited there
+    waited_s: Annotated[float, Meta(ge=0)] = 0.0  # how long it waited at roots for a way
     returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
 
@@ -75,7 +76,7 @@ class Contention(Message, frozen=True, tag=37):
     """From a leaf to a neighbour in another tree, and back: whose growth does more for causal events?"""
 
     potential: float  # expansion potential of the sender's tree
-    level: int  # the sender's, hops
+    level: Hops  # the sender's, hops
     answers: bool  # it is the other one's reply
 
 

@@ -4,21 +4,28 @@ Where a message tells a node's standing, `root` is the address of its tree's roo
 root the node knows of, and `level` its distance from the root in hops.
 """
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
 
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Category, Message
 
+Address = Annotated[int, Meta(ge=NOBODY, lt=2**62)]
+Hops = Annotated[int, Meta(ge=0, lt=2**31)]
+Sequence = Annotated[int, Meta(ge=0, lt=2**62)]
+Path = tuple[Address, ...]
+
 
 class Refresh(Message, frozen=True, tag=16):
     """Broadcast by the root each period and passed on by every member: the tree is alive, and I stand here in it."""
 
-    root: int
-    sequence: int
-    level: int
-    parent: int  # the sender's own parent; NOBODY at the root
-    absorbs: int = NOBODY  # root of a tree whose members shall join the sender
+    root: Address
+    sequence: Sequence
+    level: Hops
+    parent: Address  # the sender's own parent; NOBODY at the root
+    absorbs: Address = NOBODY  # root of a tree whose members shall join the sender
     invites: bool = False  # members of other trees who would stand higher under the sender may join it
     interest: Interest | None = None  # what the sender's subtree wants, where neighbours judge it
     potential: float = 0.0  # the tree's expansion potential, where trees contend for nodes
@@ -27,8 +34,8 @@ class Refresh(Message, frozen=True, tag=16):
 class JoinRequest(Message, frozen=True, tag=17):
     """Broadcast by a node without a tree: who will be my parent?"""
 
-    sequence: int  # the sender's last standing; 0 if it never had one
-    level: int  # hops
+    sequence: Sequence  # the sender's last standing; 0 if it never had one
+    level: Hops  # hops
     insists: bool = False  # those who stand too low to be safe parents shall get a fresh sequence number from the root
     interest: Interest | None = None  # what the sender's subtree wants, where candidates judge it
 
@@ -36,9 +43,9 @@ class JoinRequest(Message, frozen=True, tag=17):
 class JoinReply(Message, frozen=True, tag=18):
     """Unicast to who asked: I would be your parent."""
 
-    root: int
-    sequence: int
-    level: int
+    root: Address
+    sequence: Sequence
+    level: Hops
     overhead: float = 0.0  # events per published event that the asker's interest would add to the path to the root
 
 
@@ -59,28 +66,28 @@ class Leave(Message, frozen=True, tag=20):
 class Disown(Message, frozen=True, tag=21):
     """Unicast to a node that takes the sender for its parent: you are not on my list."""
 
-    root: int
-    sequence: int
-    level: int
+    root: Address
+    sequence: Sequence
+    level: Hops
 
 
 class SequenceRequest(Message, frozen=True, tag=22):
     """Unicast from child to parent up to the root: somebody needs a sequence number that is newer than his own."""
 
-    needed: int  # the lowest sequence number that helps
-    absorb: int = NOBODY  # root of a lesser tree that was met and shall be merged into this one
-    distance: int = 0  # hops from root to root on the path through who met it; 0 if there is no other root
-    path: tuple[int, ...] = ()  # nodes passed before the sender, first the one that asked
+    needed: Sequence  # the lowest sequence number that helps
+    absorb: Address = NOBODY  # root of a lesser tree that was met and shall be merged into this one
+    distance: Hops = 0  # hops from root to root on the path through who met it; 0 if there is no other root
+    path: Path = ()  # nodes passed before the sender, first the one that asked
 
 
 class SequenceGrant(Message, frozen=True, tag=23):
     """The answer, back along the path: every node on it has this sequence number now."""
 
-    root: int
-    sequence: int
-    level: int  # the sender's, hops
-    absorb: int = NOBODY
-    path: tuple[int, ...] = ()  # nodes still to be passed after the receiver, the next one last
+    root: Address
+    sequence: Sequence
+    level: Hops  # the sender's, hops
+    absorb: Address = NOBODY
+    path: Path = ()  # nodes still to be passed after the receiver, the next one last
 
 
 class EventMessage(Message, frozen=True):
@@ -88,7 +95,7 @@ class EventMessage(Message, frozen=True):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: int  # frames in a row that brought it to whoever receives this one
+    hops: Hops  # frames in a row that brought it to whoever receives this one
     climbs: bool  # sent toward the root
     event: Event
 
@@ -100,35 +107,35 @@ class Publication(EventMessage, frozen=True, tag=24):
 class Appraisal(Message, frozen=True, tag=25):
     """SP-COMBO, from child to parent: what would it cost to carry this interest up to here?"""
 
-    asker: int  # the node that wants to join
+    asker: Address  # the node that wants to join
     interest: Interest
     overhead: float  # events per published event, summed over the nodes passed
-    path: tuple[int, ...]  # nodes passed before the sender, first the candidate parent
+    path: Path  # nodes passed before the sender, first the candidate parent
 
 
 class Appraised(Message, frozen=True, tag=26):
     """The sum, back along the path to the candidate parent."""
 
-    asker: int
+    asker: Address
     overhead: float  # events per published event
-    path: tuple[int, ...]  # nodes still to be passed after the receiver, the next one last
+    path: Path  # nodes still to be passed after the receiver, the next one last
 
 
 class Probe(Message, frozen=True, tag=27):
     """DSAPST, up a path to the root: where would this interest meet one it overlaps?"""
 
-    prober: int
+    prober: Address
     interest: Interest
-    path: tuple[int, ...]  # nodes passed, the neighbour that was asked first; none of them shares the interest
+    path: Path  # nodes passed, the neighbour that was asked first; none of them shares the interest
 
 
 class ProbeReply(Message, frozen=True, tag=28):
     """The node that shares the interest answers, back along the path."""
 
-    prober: int
-    grafting: int  # who it is
-    relays: tuple[int, ...]  # nodes on the way to it that do not share the interest, the first one asked first
-    path: tuple[int, ...]  # nodes still to be passed after the receiver, the next one last
+    prober: Address
+    grafting: Address  # who it is
+    relays: Path  # nodes on the way to it that do not share the interest, the first one asked first
+    path: Path  # nodes still to be passed after the receiver, the next one last
 
 
 TreeMessages = (
