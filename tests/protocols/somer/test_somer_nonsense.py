@@ -19,7 +19,6 @@ from roamcast.protocols.somer.messages import (
     RouteReport,
     SomerMessages,
 )
-from roamcast.protocols.somer.somer import Somer
 from roamcast.protocols.trees.messages import Disown, JoinReply, JoinRequest, Refresh, SequenceGrant, SequenceRequest
 from roamcast.testing import TinyNet, line
 
@@ -68,7 +67,7 @@ messages = st.one_of(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), messages), min_size=1, max_size=8))
 def test_nonsense_of_any_kind_is_survived(said: list[tuple[int, int, Any]]) -> None:
-    net: TinyNet[Somer] = TinyNet(line(4), "somer", {"root_density": 0.5, "out_period_s": 1.0})
+    net: TinyNet[Any] = TinyNet(line(4), "somer", {"root_density": 0.5, "out_period_s": 1.0})
     net.run(3.0)
     for receiver, sender, message in said:
         net.node(receiver).on_message(sender, message)
@@ -80,7 +79,7 @@ def crossing(*ways: Leg) -> Crossing:
 
 
 def test_endless_ways_are_ignored() -> None:
-    net: TinyNet[Somer] = TinyNet(line(2), "somer")
+    net: TinyNet[Any] = TinyNet(line(2), "somer")
     net.run(3.0)
     leg = Leg(0)
     for _ in range(LEGS_MAX):
