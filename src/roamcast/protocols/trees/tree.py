@@ -5,9 +5,9 @@ Theory of operation
 A node is *searching* (no tree), a *member* (it has a parent) or a *root*. Only `_become_*` changes that.
 
 Joining (thesis, section 4.2). A searching node broadcasts a `JoinRequest`, collects replies of neighbours that are in a
-tree for `join_wait_s` and takes the best by its metric. A refresh that comes by is an offer too; it is answered after
-`offer_wait_s`, since the rest of its wave arrives together. With no reply it asks again; what happens after
-`join_attempts` is the protocol's own matter.
+tree for `join_wait_s` after the first one and takes the best by its metric. A refresh that comes by is an offer too; it
+is answered after `offer_wait_s`, since the rest of its wave arrives together. With no reply it asks again; what happens
+after `join_attempts` is the protocol's own matter.
 
 Refresh. Each period the root broadcasts a `Refresh` with a new sequence number. A member that hears it from its parent
 takes over root and sequence number, stands one level below the parent, and broadcasts it with its own standing. Nobody
@@ -67,7 +67,7 @@ CHOICE: Final = ("choice", 0)  # the wait for offers is over
 # ("linger", address): the link to a former parent ends; ("parting", address): a child that left is forgotten
 
 SEARCH_SLOWDOWN_MAX: Final = 4
-"""The n-th request in a row waits n times as long for replies, up to this."""
+"""The n-th request in a row waits n times as long for a first reply, up to this."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -262,7 +262,10 @@ class TreeProtocol(PetitioningTree):
     def _on_join_reply(self, sender: int, message: JoinReply) -> None:
         offered = Standing(message.sequence, message.level)
         if self.role == "searching":
+            first = not self._offers
             self._consider(Offer(sender, message.root, offered, message.overhead))
+            if first and self._offers:
+                self.host.set_timer(self._stretched(self.parameters.join_wait_s), CHOICE)
         elif sender == self._suitor and offered.above(self.standing):
             self._become_member(sender, message.root, offered, keeps_former=True)
 
