@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from playwright.sync_api import Browser
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Analysis, Precision, analyse
@@ -20,7 +21,6 @@ from roamcast.report.campaign_page import render
 from roamcast.report.figures import Layout, measure_figure
 from roamcast.report.wording import number, percent, setting_title, setting_value, with_interval
 
-CHROMIUM = next((path for path in map(Path, ("/usr/bin/chromium", "/usr/bin/chromium-browser")) if path.exists()), None)
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 CAMPAIGN = """
 title = "Coins & <frames>"
@@ -97,39 +97,30 @@ def test_failed_and_missing_runs_are_told(analysed: tuple[Store, Analysis], tmp_
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_shows_it_without_error_and_without_the_network(page: Path, scheme: str) -> None:
-    if CHROMIUM is None:
-        pytest.skip("left out: there is no Chromium here; apt-get install chromium brings it")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        try:
-            tab = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-            said: list[str] = []
-            asked: list[str] = []
-            tab.on("console", lambda message: said.append(message.text))
-            tab.on("pageerror", lambda error: said.append(str(error)))
-            tab.on("request", lambda request: asked.append(request.url))
-            tab.goto(page.as_uri())
-            assert said == []
-            assert [url for url in asked if not url.startswith("data:")] == [page.as_uri()]
-            assert tab.title().startswith("Coins & <frames>")
-            for chart in tab.locator(".chart svg").all():
-                box = chart.bounding_box()
-                assert box is not None
-                assert box["width"] > 200
-                assert box["height"] > 50
-            assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")  # tables scroll inside
-            ink, paper = tab.evaluate(
-                "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
-            )
-            assert contrast(ink, paper) > 7
-            label = tab.locator(".chart svg text").first.evaluate("node => getComputedStyle(node).fill")
-            card = tab.locator("figure").first.evaluate("node => getComputedStyle(node).backgroundColor")
-            assert contrast(label, card) > 4.5
-        finally:
-            browser.close()
+def test_a_browser_shows_it_without_error_and_without_the_network(browser: Browser, page: Path, scheme: str) -> None:
+    tab = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    said: list[str] = []
+    asked: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(page.as_uri())
+    assert said == []
+    assert [url for url in asked if not url.startswith("data:")] == [page.as_uri()]
+    assert tab.title().startswith("Coins & <frames>")
+    for chart in tab.locator(".chart svg").all():
+        box = chart.bounding_box()
+        assert box is not None
+        assert box["width"] > 200
+        assert box["height"] > 50
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")  # tables scroll inside
+    ink, paper = tab.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert contrast(ink, paper) > 7
+    label = tab.locator(".chart svg text").first.evaluate("node => getComputedStyle(node).fill")
+    card = tab.locator("figure").first.evaluate("node => getComputedStyle(node).backgroundColor")
+    assert contrast(label, card) > 4.5
 
 
 def contrast(one: str, other: str) -> float:

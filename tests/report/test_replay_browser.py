@@ -1,13 +1,12 @@
 """The page in a headless Chromium: clicked, pressed and dragged as a user would, and asked what it knows."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from roamcast.protocols.api import NOBODY
 from roamcast.report.replay.data import replay_data
@@ -20,17 +19,6 @@ from roamcast.world.scenario import Faults, Radio, Run, Scenario
 from roamcast.world.simulator import simulate
 
 Opened = Callable[[Recording], Page]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("left out: there is no Chromium here; apt-get install chromium brings it")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

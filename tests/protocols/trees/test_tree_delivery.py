@@ -21,10 +21,10 @@ LESSONS = {
     "ps-maodv": [],
     "sp-combo": [206, 217, 235, 355, 555, 586],
     "dsapst": [203],
-    "somer": [226, 278, 283, 371, 405, 447, 583, 597, 633, 671, 702, 703, 713],
+    "somer": [226, 278, 283, 371, 405, 447, 583, 597, 633, 671, 702, 703, 713, 4090],
 }
 """Networks in which something was lost once: trees that could not be absorbed because they had a newer sequence number,
-new roots that knew too little, ways between roots that nobody had been told of."""
+new roots that knew too little, ways between roots that nobody had been told of, replies that were waited with."""
 
 SEEDS = {protocol: [*range(101, 161), *lessons] for protocol, lessons in LESSONS.items()}
 
