@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from roamcast.events import Event
 from roamcast.protocols.api import NOBODY
-from roamcast.protocols.somer.crossing import LEGS_MAX
 from roamcast.protocols.somer.messages import (
     Advertisement,
     Contention,
@@ -57,7 +56,6 @@ messages = st.one_of(
         st.lists(legs, max_size=2).map(tuple),
         paths,
         st.integers(0, 255),
-        st.floats(min_value=0),
         st.booleans(),
     ),
     st.builds(Contention, floats, few, st.booleans()),
@@ -78,26 +76,11 @@ def crossing(*ways: Leg) -> Crossing:
     return Crossing(1, True, Event(1 << 32, 0.0, 7), ways, ())
 
 
-def test_endless_ways_are_ignored() -> None:
-    net: TinyNet[Any] = TinyNet(line(2), "somer")
-    net.run(3.0)
-    leg = Leg(0)
-    for _ in range(LEGS_MAX):
-        leg = Leg(0, True, (leg,))
-    net.node(0).on_message(1, crossing(leg.onward[0]))
-    net.run(0.5)
-    assert net.frames["Crossing"] == 1  # a node without a tree sends it back
-    net.node(0).on_message(1, crossing(leg))
-    net.run(0.5)
-    assert net.frames["Crossing"] == 1
-
-
 @pytest.mark.parametrize(
     "message",
     [
         msgspec.structs.replace(crossing(), tries=-1),
         msgspec.structs.replace(crossing(), hops=-1),
-        msgspec.structs.replace(crossing(), waited_s=-1.0),
         Refresh(-2, 0, 0, NOBODY),
         JoinReply(0, -1, 0),
         JoinReply(0, 0, -1),

@@ -94,6 +94,21 @@ def test_the_deepest_nest_of_legs_that_fits_a_datagram_does_no_harm(address: int
     assert net.receivers(after) == [a for a in net.addresses if a != 9]
 
 
+def test_an_event_does_not_wait_for_a_parent_where_another_tree_is_near() -> None:
+    """Node 2 finds out that its parent 1 is dead when its event fails; 3, 4 and 5 lead to the root 6, from where the
+    event comes back to the rest of 2's own tree, which has another way to 6 through 7 and 8."""
+    net = TinyNet([(0, 1), (1, 2), (2, 3), (3, 4), (4, 6), (6, 8), (8, 7), (7, 0)], somer, seed=1)
+    for subscriber in (0, 7, 8):
+        net.subscribe(subscriber, ALL)
+    net.run(5.0)
+    assert (net.node(2).root, net.node(3).root) == (0, 6)
+    net.crash(1)
+    event = net.publish(2, 1)
+    net.run(0.1)
+    assert net.node(2).role == "searching"
+    assert net.receivers(event) == [0, 7, 8]
+
+
 def test_who_is_taken_for_a_node_of_another_tree_sets_it_right() -> None:
     net = TinyNet([(0, 1), (0, 2), (1, 2), (0, 3), (3, 4), (4, 6)], somer, seed=1)
     net.subscribe(6, ALL)

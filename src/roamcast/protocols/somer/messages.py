@@ -64,7 +64,6 @@ class Crossing(EventMessage, frozen=True, tag=35):
     legs: tuple[Leg, ...]
     passed: Path  # roots that it went through since somebody last waited with it
     tries: Annotated[int, Meta(ge=0, lt=2**8)] = 0  # how often it came back to a root, or waited there
-    waited_s: Annotated[float, Meta(ge=0)] = 0.0  # how long it waited at roots for a way
     returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
 
 

@@ -5,6 +5,7 @@ on this path. The thesis keeps the best only. Here the others are remembered too
 next is at hand, and a report can take back what an earlier one said: a route that may only improve goes stale.
 """
 
+from collections.abc import Container
 from typing import Final
 
 from roamcast.protocols.api import NOBODY
@@ -43,6 +44,15 @@ class Routes:
         for next_hop, distance in self._candidates.get(root, NONE).items():
             if next_hop != besides and (best is None or (distance, next_hop) < best):
                 best = (distance, next_hop)
+        return None if best is None else best[1]
+
+    def nearest(self, besides: Container[int]) -> int | None:
+        """The neighbour, not one of `besides`, that is nearest to some root."""
+        best: tuple[int, int] | None = None
+        for candidates in self._candidates.values():
+            for next_hop, distance in candidates.items():
+                if (best is None or (distance, next_hop) < best) and next_hop not in besides:
+                    best = (distance, next_hop)
         return None if best is None else best[1]
 
     def next_hops(self) -> list[int]:
