@@ -3,6 +3,8 @@
 from typing import ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roamcast.bench.payload import Packet
 from roamcast.events import Event, event_id
@@ -12,7 +14,14 @@ from roamcast.seeds import derive
 from roamcast.world.mobility import Movements
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import DIFS_S, PREAMBLE_S, SIFS_S, TRIES_SHORT, dcf_settings
-from roamcast.world.radio.interference import Interference, bit_error_rate, received_power, survival
+from roamcast.world.radio.interference import (
+    Interference,
+    bit_error_rate,
+    received_power,
+    survival,
+    survival_of_many,
+    survival_of_one,
+)
 from roamcast.world.radio.station import DcfFrame
 from roamcast.world.scenario import Radio
 from roamcast.world.scheduler import Scheduler
@@ -61,11 +70,11 @@ class Net:
         self.scheduler = Scheduler()
         self.topology = Topology(nodes)
         self.topology.load(links, sensed or [])
-        settings = dcf_settings(radio)
+        dcf = dcf_settings(radio)
         random = derive(seed, "radio")
         movements = None if positions is None else Movements([[(0.0, *position)] for position in positions])
-        interference = Interference(settings, movements, random)
-        self.medium = DcfMedium(self.scheduler, self.topology, random, radio.loss, settings, interference)
+        interference = Interference(dcf, movements, random)
+        self.medium = DcfMedium(self.scheduler, self.topology, random, radio.loss, dcf, interference)
         self.heard: list[tuple[float, int, int]] = []  # (t, sender, receiver)
         self.failed: list[tuple[float, int, int]] = []
         for node in range(nodes):
@@ -129,18 +138,14 @@ def test_hidden_terminals_collide_at_the_receiver_between_them() -> None:
 def test_half_duplex_a_sender_hears_nothing() -> None:
     net = Net(3, [(0, 1), (1, 2)])
     net.broadcast(1, at=1.0, size=1000)
-    net.broadcast(1, at=1.0, size=1000)
-    for number in range(4):
-        net.scheduler.at(1.0, net.medium._start, _frame(net, 0, 0.0001 * number))
+    net.scheduler.at(1.002, net.medium._start, _frame(net, 0, 0.0))  # while it hears the other's, and against the rules
     net.run()
-    assert net.medium.lost.get("half-duplex", 0) > 0
+    assert net.medium.lost == {"half-duplex": 2}
+    assert [(sender, receiver) for _, sender, receiver in net.heard] == [(1, 2)]
 
 
 def _frame(net: Net, sender: int, airtime_s: float) -> DcfFrame:
-    frame = DcfFrame(net.medium, sender, NOBODY, Net.message, "Packet", 100)
-    frame.airtime_s = AIRTIME_S + airtime_s
-    frame.rate_bps = 2e6
-    return frame
+    return DcfFrame(net.medium, sender, NOBODY, Net.message, "Packet", 100, AIRTIME_S + airtime_s, 2e6, 0.0)
 
 
 def test_a_unicast_is_acknowledged_and_sent_once() -> None:
@@ -223,10 +228,8 @@ def test_capture_by_distance_keeps_the_first_frame_if_it_is_ten_times_stronger()
         positions = [(0.0, 0.0), (100.0, 0.0), (100.0 + interferer_m, 0.0)]
         net = Net(3, [(0, 1), (1, 2)], Radio(preset="ns2"), positions=positions)
         for number in range(20):
-            net.scheduler.at(number * 0.01, net.medium._start, first := _frame(net, 0, 0.0))
-            net.scheduler.at(number * 0.01 + AIRTIME_S, net.medium._end_broadcast, first)
-            net.scheduler.at(number * 0.01 + 0.0002, net.medium._start, second := _frame(net, 2, 0.0))
-            net.scheduler.at(number * 0.01 + 0.0002 + AIRTIME_S, net.medium._end_broadcast, second)
+            net.scheduler.at(number * 0.01, net.medium._start, _frame(net, 0, 0.0))
+            net.scheduler.at(number * 0.01 + 0.0002, net.medium._start, _frame(net, 2, 0.0))
         net.run()
         return sum((sender, receiver) == (0, 1) for _, sender, receiver in net.heard)
 
@@ -262,6 +265,18 @@ def test_survival_counts_only_the_overlap_and_the_preamble() -> None:
     assert survival(locked, [at(5e-6, PREAMBLE_S)]) > 0.9999  # the slow header withstands one interferer
     assert survival(locked, [at(2e-6, 10e-6)]) == 0.0  # but its detection does not
     assert survival(locked, [at(300e-6, 1.0), at(300e-6, 1.0)]) < 0.2
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(
+    st.floats(4e-6, AIRTIME_S), st.floats(1e-6, 2 * AIRTIME_S), st.sampled_from([1e6, 2e6]), st.floats(0.0, 1000.0)
+)
+def test_one_interferer_counts_as_among_many(after_s: float, lasts_s: float, rate_bps: float, t_s: float) -> None:
+    frame, other = _frame(Net(1, []), 0, 0.0), _frame(Net(1, []), 0, 0.0)
+    frame.rate_bps = rate_bps
+    frame.start, frame.end = t_s, t_s + AIRTIME_S
+    other.start, other.end = t_s + after_s, t_s + after_s + lasts_s
+    assert survival_of_one(frame, other) == survival_of_many(frame, [other])
 
 
 def test_random_loss_takes_its_share() -> None:

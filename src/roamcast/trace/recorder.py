@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from roamcast.events import Event
+from roamcast.events import NUMBER_BITS, Event
 from roamcast.trace.schema import SCHEMA
 
 BATCH_ROWS: Final = 8192  # small enough that columns find room in memory used before
@@ -71,40 +71,41 @@ class Recorder:
                 else:
                     values.append(value)
             bit += bit
-        self._keep(_packed(present, *values))
+        self._rows += _packed(present, *values)
+        if len(self._rows) >= _FULL:
+            self._begin_batch()
 
     def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
         """As `add` with such a row."""
         if event is not self._event:
             self._look_at(event)
-        self._keep(
-            _packed_delivered(
-                self._present, t, 0, node, self._publisher, self._id, self._cause, t - self._time_s, hops, self._size
-            )
+        self._rows += _packed_delivered(
+            self._present, t, 0, node, self._publisher, self._id, self._cause, t - self._time_s, hops, self._size
         )
+        if len(self._rows) >= _FULL:
+            self._begin_batch()
 
     def _look_at(self, event: Event) -> None:
         """Takes from an event what all its deliveries have in common; they come close together."""
         self._event = event
-        self._id = event.id
-        self._publisher = event.publisher
+        number: Any = event.id
+        self._id = number
+        self._publisher = number >> NUMBER_BITS  # `event.publisher`, which is not compiled
         self._cause = event.cause
         self._time_s = event.time_s
         self._size = len(event.payload)
         self._present = _OF_CAUSED if event.cause else _OF_DELIVERED
 
-    def _keep(self, row: bytes) -> None:
-        self._rows += row
-        if len(self._rows) >= _FULL:
-            self._full.append((self._rows, self._lists))
-            self._rows, self._lists = bytearray(), bytearray()
+    def _begin_batch(self) -> None:
+        self._full.append((self._rows, self._lists))
+        self._rows, self._lists = bytearray(), bytearray()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Everything recorded so far."""
         texts = pa.array(list(self._texts), pa.string())
-        for rows, lists in self._parts():
+        for rows, lists in [*self._full, (self._rows[:], self._lists[:])]:  # what still grows cannot be looked into
             if rows:
-                yield self._batch(np.frombuffer(bytes(rows), _DTYPE), np.frombuffer(bytes(lists), "<i2"), texts)
+                yield self._batch(np.frombuffer(rows, _DTYPE), np.frombuffer(lists, "<i2"), texts)
 
     def table(self) -> pa.Table:
         return pa.Table.from_batches(list(self.batches()), schema=SCHEMA)

@@ -17,6 +17,7 @@ Rules:
 The cost is one frame per node and event; the yield depends on collisions, since nobody acknowledges a broadcast.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from mypy_extensions import mypyc_attr
@@ -44,6 +45,7 @@ class Flooding(Protocol):
         self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
         self._seen = SeenCache()
+        self._draw: Callable[[], float] = host.random.random  # looked up once
         self._latest: Event | None = None  # of these: what is heard again is mostly what was just heard
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
 
@@ -61,22 +63,23 @@ class Flooding(Protocol):
         self.host.broadcast(Flood(1, event))
 
     def on_message(self, sender: int, message: Message) -> None:
-        assert isinstance(message, Flood)
-        event: Any = message.event  # not an `Event`: the compiled form would make a new number of its id at each use
-        if event is self._latest or not self._seen.add(event.id):
+        flood: Any = message  # a `Flood`: there is no other message, and most are told for nothing, so nobody asks
+        event = flood.event
+        if event is self._latest:
+            return
+        number = event.id
+        if not self._seen.add(number):
             return
         self._latest = event
-        hops = message.hops
+        hops = flood.hops
         if self.subscriptions.match(event):
             self.host.deliver(event, hops)
-        if hops < self._hops_max and self._repeats(message):
-            self._waiting[event.id] = Flood(hops + 1, event)
-            self.host.set_timer(self.host.random.random() * self._jitter_s, ("repeat", event.id))
+        if hops < self._hops_max and self._repeats(flood):
+            self._waiting[number] = Flood(hops + 1, event)
+            self.host.set_timer(self._draw() * self._jitter_s, ("repeat", number))
 
     def on_timer(self, timer: Timer) -> None:
-        message = self._waiting[timer[1]]
-        del self._waiting[timer[1]]
-        self.host.broadcast(message)
+        self.host.broadcast(self._waiting.pop(timer[1]))
 
     def _repeats(self, message: Flood) -> bool:
         """Whether this node passes the event on; gossip tosses a coin here."""

@@ -46,7 +46,7 @@ from roamcast.world.radio.dcf_settings import (
 )
 from roamcast.world.radio.interference import Interference
 from roamcast.world.radio.medium import Medium
-from roamcast.world.radio.station import DcfFrame, Station
+from roamcast.world.radio.station import DcfFrame, Patience, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
@@ -75,6 +75,7 @@ class DcfMedium(Medium):
         self._eifs_s = settings.extended_ifs_s
         self._ack_s = PREAMBLE_S + ACK_BYTES * 8 / settings.control_rate_bps
         self._cts_s = PREAMBLE_S + CTS_BYTES * 8 / settings.control_rate_bps
+        self._rts_s = PREAMBLE_S + RTS_BYTES * 8 / settings.control_rate_bps
         self._stations = [Station(self, node) for node in range(topology.nodes)]
 
     # -- from the protocol ---------------------------------------------------------------------------------------
@@ -89,12 +90,12 @@ class DcfMedium(Medium):
             if receiver != NOBODY:
                 self.scheduler.at(self.scheduler.now, self._report_failure, (sender, receiver, message))
             return
-        frame = DcfFrame(self, sender, receiver, message, message.label, size + self._overhead_bytes)
-        rate = self._broadcast_rate_bps if receiver == NOBODY else self._data_rate_bps
-        frame.rate_bps = rate
-        frame.airtime_s = PREAMBLE_S + frame.bytes * 8 / rate
+        rate_bps, nav_s = self._broadcast_rate_bps, 0.0
         if receiver != NOBODY:
-            frame.nav_s = SIFS_S + self._ack_s
+            rate_bps, nav_s = self._data_rate_bps, SIFS_S + self._ack_s
+        size += self._overhead_bytes
+        airtime_s = PREAMBLE_S + size * 8 / rate_bps
+        frame = DcfFrame(self, sender, receiver, message, message.label, size, airtime_s, rate_bps, nav_s)
         if station.head is None:
             station.head = frame
             self._request_access(station)
@@ -126,7 +127,7 @@ class DcfMedium(Medium):
 
     def _draw_backoff(self, station: Station) -> None:
         # int(random() * n) rather than randrange(n): several times faster, and the bias is below 1e-13.
-        station.backoff = int(self.random.random() * (station.window + self._window_extra))
+        station.backoff = int(self.draw() * (station.window + self._window_extra))
 
     def access(self, station: Station) -> None:
         if station.committed:
@@ -143,7 +144,6 @@ class DcfMedium(Medium):
             return
         if frame.receiver == NOBODY:
             self._start(frame)
-            self.scheduler.put(frame.end, frame)
         elif frame.bytes >= self._rts_threshold_bytes:
             station.exchange = frame
             self._send_rts(frame)
@@ -163,7 +163,7 @@ class DcfMedium(Medium):
             self._draw_backoff(station)  # it was about to send after DIFS, and somebody else was first
         elif now > since:
             passed = int((now - since) / SLOT_S + 1e-6)
-            station.backoff = max(0, station.backoff - passed)
+            station.backoff = station.backoff - passed if station.backoff > passed else 0
 
     # -- on the air ----------------------------------------------------------------------------------------------
 
@@ -173,6 +173,8 @@ class DcfMedium(Medium):
         end = now + frame.airtime_s
         frame.start = now
         frame.end = end
+        frame.is_on_air = True
+        self.scheduler.put(end, frame)
         sender = self._stations[frame.sender]
         heard_by, sensed_by = self.topology.hear[frame.sender], self.topology.sense[frame.sender]
         if sender.heard_by is not heard_by:  # the topology replaces its lists when they change
@@ -229,7 +231,7 @@ class DcfMedium(Medium):
         reason = ""
         if station.noise is not None and not self._interference.survives(frame, station.node, station.noise):
             reason = "collision"
-        if not reason and self.loss and self.random.random() < self.loss:
+        if not reason and self.loss and self.draw() < self.loss:
             reason = "loss"
         if reason:
             self._fail(reason)
@@ -238,13 +240,8 @@ class DcfMedium(Medium):
         station.defer = DIFS_S
         return True
 
-    def end(self, frame: DcfFrame) -> None:
-        if frame.receiver == NOBODY:
-            self._end_broadcast(frame)
-        else:
-            self._end_unicast(frame)
-
-    def _end_broadcast(self, frame: DcfFrame) -> None:
+    def end_broadcast(self, frame: DcfFrame) -> None:
+        frame.is_on_air = False
         sender = frame.sender
         message = frame.message
         assert message is not None
@@ -277,10 +274,9 @@ class DcfMedium(Medium):
 
     def _send_rts(self, data: DcfFrame) -> None:
         data.tries_short += 1
-        rts = self._control(data.sender, data.receiver, "RTS", RTS_BYTES)
-        rts.nav_s = SIFS_S + self._cts_s + SIFS_S + data.airtime_s + data.nav_s
+        nav_s = SIFS_S + self._cts_s + SIFS_S + data.airtime_s + data.nav_s
+        rts = self._control(data.sender, data.receiver, "RTS", RTS_BYTES, self._rts_s, nav_s)
         self._start(rts)
-        self.scheduler.put(rts.end, rts)
         self._await_answer(self._stations[data.sender], rts.end + SIFS_S + self._cts_s + SLOT_S)
 
     def _send_data(self, data: DcfFrame) -> None:
@@ -289,20 +285,19 @@ class DcfMedium(Medium):
         else:
             data.tries_short += 1
         self._start(data)
-        self.scheduler.put(data.end, data)
         self._await_answer(self._stations[data.sender], data.end + SIFS_S + self._ack_s + SLOT_S)
 
-    def _control(self, sender: int, receiver: int, label: str, size: int) -> DcfFrame:
-        frame = DcfFrame(self, sender, receiver, None, label, size)
-        frame.rate_bps = self._control_rate_bps
-        frame.airtime_s = PREAMBLE_S + size * 8 / frame.rate_bps
-        return frame
+    def _control(
+        self, sender: int, receiver: int, label: str, size: int, airtime_s: float, nav_s: float
+    ) -> DcfFrame:
+        return DcfFrame(self, sender, receiver, None, label, size, airtime_s, self._control_rate_bps, nav_s)
 
     def _await_answer(self, station: Station, until: float) -> None:
         station.awaited += 1
-        self.scheduler.at(until, self._no_answer, (station, station.awaited))
+        self.scheduler.put(until, Patience(station))
 
-    def _end_unicast(self, frame: DcfFrame) -> None:
+    def end_unicast(self, frame: DcfFrame) -> None:
+        frame.is_on_air = False
         now = self.scheduler.now
         for station in frame.stations:
             if station.lock is frame:
@@ -319,8 +314,8 @@ class DcfMedium(Medium):
         now = self.scheduler.now
         node = station.node
         if frame.message is not None:
-            ack = self._control(node, frame.sender, "ACK", ACK_BYTES)
-            self.scheduler.at(now + SIFS_S, self._send_control, ack)
+            ack = self._control(node, frame.sender, "ACK", ACK_BYTES, self._ack_s, 0.0)
+            self.scheduler.put(now + SIFS_S, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
                 listener = station.listener
@@ -328,29 +323,28 @@ class DcfMedium(Medium):
                     listener.on_message(frame.sender, frame.message)
         elif frame.label == "RTS":
             if station.busy_until <= now + ROUNDING_S:  # else somebody has reserved the air
-                cts = self._control(node, frame.sender, "CTS", CTS_BYTES)
-                cts.nav_s = frame.nav_s - SIFS_S - self._cts_s
-                self.scheduler.at(now + SIFS_S, self._send_control, cts)
+                nav_s = frame.nav_s - SIFS_S - self._cts_s
+                cts = self._control(node, frame.sender, "CTS", CTS_BYTES, self._cts_s, nav_s)
+                self.scheduler.put(now + SIFS_S, cts)
         elif (data := station.exchange) is not None and data.receiver == frame.sender:
             station.awaited += 1
             if frame.label == "CTS":
-                self.scheduler.at(now + SIFS_S, self._send_after_cts, data)
+                self.scheduler.put(now + SIFS_S, data)
             else:
                 self._finish(station)
 
-    def _send_control(self, frame: DcfFrame) -> None:
-        if self._stations[frame.sender].sending_until <= self.scheduler.now and self.topology.is_up(frame.sender):
+    def go_on(self, frame: DcfFrame) -> None:
+        """SIFS has passed since the frame that `frame` answers."""
+        station = self._stations[frame.sender]
+        if frame.message is not None:
+            if station.exchange is frame:
+                self._send_data(frame)
+        elif station.sending_until <= self.scheduler.now and self.topology.is_up(frame.sender):
             self._start(frame)
-            self.scheduler.put(frame.end, frame)
 
-    def _send_after_cts(self, data: DcfFrame) -> None:
-        if self._stations[data.sender].exchange is data:
-            self._send_data(data)
-
-    def _no_answer(self, awaited: tuple[Station, int]) -> None:
-        station, number = awaited
+    def no_answer(self, station: Station) -> None:
         data = station.exchange
-        if number != station.awaited or data is None:
+        if data is None:
             return
         if data.tries_short >= TRIES_SHORT or data.tries_long >= TRIES_LONG:
             self._fail("retries")

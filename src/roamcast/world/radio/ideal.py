@@ -18,8 +18,10 @@ TRIES: Final = 7  # of a unicast under random loss, as 802.11's retry limit
 class IdealFrame(Frame):
     __slots__ = ("medium",)
 
-    def __init__(self, medium: "IdealMedium", sender: int, receiver: int, message: Message, size: int) -> None:
-        super().__init__(sender, receiver, message, message.label, size)
+    def __init__(
+        self, medium: "IdealMedium", sender: int, receiver: int, message: Message, size: int, airtime_s: float
+    ) -> None:
+        super().__init__(sender, receiver, message, message.label, size, airtime_s)
         self.medium = medium
 
     def due(self) -> None:
@@ -50,8 +52,8 @@ class IdealMedium(Medium):
         self._listeners[node] = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
-        frame = IdealFrame(self, sender, receiver, message, size + self._overhead_bytes)
-        frame.airtime_s = frame.bytes * 8 / self._rate_bps
+        size += self._overhead_bytes
+        frame = IdealFrame(self, sender, receiver, message, size, size * 8 / self._rate_bps)
         frame.start = self.scheduler.now
         frame.end = frame.start + self._delay_s
         frame.hearers = self.topology.hear[sender]
@@ -66,7 +68,7 @@ class IdealMedium(Medium):
         sender, message = frame.sender, frame.message
         listeners = self._listeners
         for node in frame.hearers:
-            if self.loss and self.random.random() < self.loss:
+            if self.loss and self.draw() < self.loss:
                 self._fail("loss")
             else:
                 self.receptions += 1
@@ -78,7 +80,7 @@ class IdealMedium(Medium):
         assert frame.message is not None
         if frame.receiver not in frame.hearers:
             self._fail("out-of-range")
-        elif self.loss and all(self.random.random() < self.loss for _ in range(TRIES)):
+        elif self.loss and all(self.draw() < self.loss for _ in range(TRIES)):
             self._fail("retries")
         else:
             listener = self._listeners[frame.receiver]

@@ -11,6 +11,7 @@ The receiver has locked on the first frame; later ones are noise to it. Three ru
 """
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from roamcast.protocols.api import Point
@@ -21,6 +22,7 @@ from roamcast.world.radio.station import DcfFrame
 
 BANDWIDTH_HZ: Final = 22e6
 CAPTURE_RATIO: Final = 10.0
+HEADER_RATE_BPS: Final = 1e6
 CROSSOVER_M: Final = 86.14  # up to here free space, beyond it two rays: 914 MHz, antennas at 1.5 m
 
 _LOG_BIT_SURVIVALS: Final[dict[float, list[float]]] = {}  # by rate and number of interferers, as far as asked for
@@ -30,12 +32,12 @@ class Interference:
     def __init__(self, settings: DcfSettings, movements: Movements | None, random: Random) -> None:
         self._capture = settings.capture
         self._movements = movements
-        self._random = random
+        self._draw: Callable[[], float] = random.random  # looked up once
 
     def survives(self, frame: DcfFrame, receiver: int, others: list[DcfFrame]) -> bool:
         if self._capture == "bit-errors":
             chance = survival(frame, others)
-            return chance > 0 and self._random.random() < chance
+            return chance > 0 and self._draw() < chance
         if self._capture == "threshold" and self._movements is not None:
             at = self._movements.position(receiver, frame.start)
             power = received_power(self._movements.position(frame.sender, frame.start), at)
@@ -51,6 +53,28 @@ def survival(frame: DcfFrame, others: list[DcfFrame]) -> float:
     for other in others:
         if other.start - frame.start < DETECT_S:
             return 0.0
+    return survival_of_one(frame, others[0]) if len(others) == 1 else survival_of_many(frame, others)
+
+
+def survival_of_one(frame: DcfFrame, other: DcfFrame) -> float:
+    """The same as `survival_of_many` for the case that is by far the most frequent: a single interferer."""
+    payload = frame.start + PREAMBLE_S
+    begin = payload - HEADER_S
+    if other.start > begin:
+        begin = other.start
+    end = frame.end if frame.end < other.end else other.end
+    logarithm = 0.0
+    if begin < payload:
+        until = payload if payload < end else end
+        if until > begin:
+            logarithm = (until - begin) * HEADER_RATE_BPS * log_bit_survival(HEADER_RATE_BPS, 1)
+        begin = payload
+    if begin < end:
+        logarithm += (end - begin) * frame.rate_bps * log_bit_survival(frame.rate_bps, 1)
+    return math.exp(logarithm)
+
+
+def survival_of_many(frame: DcfFrame, others: list[DcfFrame]) -> float:
     payload, end = frame.start + PREAMBLE_S, frame.end
     begin = payload - HEADER_S
     logarithm = 0.0
@@ -65,7 +89,7 @@ def survival(frame: DcfFrame, others: list[DcfFrame]) -> float:
             else:
                 until = min(until, other.start)
         if interferers:
-            rate = 1e6 if begin < payload else frame.rate_bps
+            rate = HEADER_RATE_BPS if begin < payload else frame.rate_bps
             logarithm += (until - begin) * rate * log_bit_survival(rate, interferers)
         begin = until
     return math.exp(logarithm)

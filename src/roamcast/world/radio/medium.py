@@ -21,13 +21,15 @@ class Frame(Due):
 
     __slots__ = ("airtime_s", "bytes", "end", "hearers", "label", "message", "receiver", "sender", "start")
 
-    def __init__(self, sender: int, receiver: int, message: Message | None, label: str, size: int) -> None:
+    def __init__(
+        self, sender: int, receiver: int, message: Message | None, label: str, size: int, airtime_s: float
+    ) -> None:
         self.sender = sender
         self.receiver = receiver  # NOBODY: broadcast
         self.message = message  # None: one of the link's own
         self.label = label
         self.bytes = size  # on the air, after the preamble
-        self.airtime_s = 0.0
+        self.airtime_s = airtime_s
         self.start = 0.0
         self.end = 0.0
         self.hearers = NO_NODES
@@ -51,7 +53,7 @@ class Medium(ABC):
     def __init__(self, scheduler: Scheduler, topology: Topology, random: Random, loss: float) -> None:
         self.scheduler = scheduler
         self.topology = topology
-        self.random = random
+        self.draw: Callable[[], float] = random.random  # looked up once
         self.loss = loss
         nodes = topology.nodes
         self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
@@ -77,19 +79,20 @@ class Medium(ABC):
         self.lost[reason] = self.lost.get(reason, 0) + receptions
 
     def _count(self, frame: Frame) -> None:
-        label = frame.label
+        label, size, airtime_s = frame.label, frame.bytes, frame.airtime_s
         tally = self.tallies.get(label)
         if tally is None:
             tally = self.tallies[label] = Tally(_category(frame))
         tally.count += 1
-        tally.bytes += frame.bytes
-        tally.airtime_s += frame.airtime_s
-        load = self.loads[frame.sender].get(label)
+        tally.bytes += size
+        tally.airtime_s += airtime_s
+        loads = self.loads[frame.sender]
+        load = loads.get(label)
         if load is None:
-            load = self.loads[frame.sender][label] = Tally(tally.category)
+            load = loads[label] = Tally(tally.category)
         load.count += 1
-        load.bytes += frame.bytes
-        load.airtime_s += frame.airtime_s
+        load.bytes += size
+        load.airtime_s += airtime_s
         if frame.receiver == NOBODY:
             self.receptions_possible += len(frame.hearers)
         if self.on_start is not None:

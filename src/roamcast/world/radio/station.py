@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from roamcast.protocols.api import Message, Protocol
+from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.world.radio.dcf_settings import DIFS_S, WINDOW_MIN
 from roamcast.world.radio.medium import Frame
 from roamcast.world.scheduler import Due
@@ -12,23 +12,38 @@ if TYPE_CHECKING:
 
 
 class DcfFrame(Frame):
-    """Stands in the event queue while it is on the air."""
+    """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
-    __slots__ = ("medium", "nav_s", "rate_bps", "stations", "tries_long", "tries_short")
+    __slots__ = ("is_on_air", "medium", "nav_s", "rate_bps", "stations", "tries_long", "tries_short")
 
     def __init__(
-        self, medium: "DcfMedium", sender: int, receiver: int, message: Message | None, label: str, size: int
+        self,
+        medium: "DcfMedium",
+        sender: int,
+        receiver: int,
+        message: Message | None,
+        label: str,
+        size: int,
+        airtime_s: float,
+        rate_bps: float,
+        nav_s: float,
     ) -> None:
-        super().__init__(sender, receiver, message, label, size)
+        super().__init__(sender, receiver, message, label, size, airtime_s)
         self.medium = medium
-        self.rate_bps = 0.0
-        self.nav_s = 0.0  # how long after its end bystanders must keep silent
+        self.rate_bps = rate_bps
+        self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
+        self.is_on_air = False
         self.tries_short = 0
         self.tries_long = 0
 
     def due(self) -> None:
-        self.medium.end(self)
+        if not self.is_on_air:
+            self.medium.go_on(self)
+        elif self.receiver == NOBODY:
+            self.medium.end_broadcast(self)
+        else:
+            self.medium.end_unicast(self)
 
 
 class Station(Due):
@@ -78,6 +93,20 @@ class Station(Due):
         self.backoff = 0
         self.window = WINDOW_MIN
         self.last_heard.clear()
+
+
+class Patience(Due):
+    """Stands in the event queue until a station has waited long enough for the answer to its frame."""
+
+    __slots__ = ("_awaited", "_station")
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._awaited = station.awaited
+
+    def due(self) -> None:
+        if self._awaited == self._station.awaited:
+            self._station.medium.no_answer(self._station)
 
 
 NO_STATIONS: Final[list[Station]] = []
