@@ -29,11 +29,16 @@ _DTYPE: Final = np.dtype(
 )
 _FULL: Final = BATCH_ROWS * _DTYPE.itemsize
 
-# The most frequent row has a way of its own: its fields are the first nine, often without the cause.
+# The most frequent row has a way of its own: its fields are the first nine, often without the cause. What all
+# deliveries of an event have in common is packed once: publisher, event and cause, and the size.
 _DELIVERED: Final = "delivered"
 _OF_DELIVERED: Final = 0b1_1101_1111
 _OF_CAUSED: Final = 0b1_1111_1111
-_packed_delivered: Final = Struct(f"<{_LAYOUT[:10]}{Struct(f'<{_LAYOUT[10:]}').size}x").pack
+_packed_event: Final = Struct(f"<{_LAYOUT[4:7]}").pack
+_packed_size: Final = Struct(f"<{_LAYOUT[9:10]}{Struct(f'<{_LAYOUT[10:]}').size}x").pack
+_packed_delivered: Final = Struct(
+    f"<{_LAYOUT[:4]}{len(_packed_event(0, 0, 0))}s{_LAYOUT[7:9]}{len(_packed_size(0))}s"
+).pack
 
 
 class Recorder:
@@ -45,12 +50,10 @@ class Recorder:
         self._rows = bytearray()
         self._lists = bytearray()  # what the rows have in lists, of 16 bits each; the rows say how many
         self._full: list[tuple[bytearray, bytearray]] = []  # rows and lists of batches that are complete
-        self._event: Event | None = None  # the last one delivered, and what its rows say; objects, made once
-        self._id: Any = 0
-        self._publisher: Any = 0
-        self._cause: Any = 0
-        self._size: Any = 0
-        self._present: Any = 0
+        self._event: Event | None = None  # the last one delivered, and what its rows say
+        self._packed_event = b""
+        self._packed_size = b""
+        self._present: Any = 0  # an object, made once
         self._time_s = 0.0
 
     def add(self, record: tuple[Any, ...]) -> None:
@@ -80,7 +83,7 @@ class Recorder:
         if event is not self._event:
             self._look_at(event)
         self._rows += _packed_delivered(
-            self._present, t, 0, node, self._publisher, self._id, self._cause, t - self._time_s, hops, self._size
+            self._present, t, 0, node, self._packed_event, t - self._time_s, hops, self._packed_size
         )
         if len(self._rows) >= _FULL:
             self._begin_batch()
@@ -88,13 +91,11 @@ class Recorder:
     def _look_at(self, event: Event) -> None:
         """Takes from an event what all its deliveries have in common; they come close together."""
         self._event = event
-        number: Any = event.id
-        self._id = number
-        self._publisher = number >> NUMBER_BITS  # `event.publisher`, which is not compiled
-        self._cause = event.cause
+        number, cause = event.id, event.cause
+        self._packed_event = _packed_event(number >> NUMBER_BITS, number, cause)  # `publisher` is not compiled
+        self._packed_size = _packed_size(len(event.payload))
         self._time_s = event.time_s
-        self._size = len(event.payload)
-        self._present = _OF_CAUSED if event.cause else _OF_DELIVERED
+        self._present = _OF_CAUSED if cause else _OF_DELIVERED
 
     def _begin_batch(self) -> None:
         self._full.append((self._rows, self._lists))

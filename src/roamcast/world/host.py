@@ -13,7 +13,8 @@ from roamcast.world.mobility import Movements
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scheduler import Due, Scheduler
 
-_encode: Final = msgspec.msgpack.Encoder().encode
+_encode_into: Final = msgspec.msgpack.Encoder().encode_into
+_encoded: Final = bytearray()  # the message that was sent last, by anybody
 
 
 class SimulatedHost(Host):
@@ -60,10 +61,12 @@ class SimulatedHost(Host):
         return None if self._movements is None else self._movements.velocity(self.address, self._scheduler.now)
 
     def broadcast(self, message: Message) -> None:
-        self._medium.transmit(self.address, NOBODY, message, len(_encode(message)))
+        _encode_into(message, _encoded)
+        self._medium.transmit(self.address, NOBODY, message, len(_encoded))
 
     def send(self, neighbour: int, message: Message) -> None:
-        self._medium.transmit(self.address, neighbour, message, len(_encode(message)))
+        _encode_into(message, _encoded)
+        self._medium.transmit(self.address, neighbour, message, len(_encoded))
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         due = self._scheduler.now + delay_s

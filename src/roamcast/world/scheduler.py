@@ -112,20 +112,26 @@ class Scheduler:
 
     def run(self, until_s: float) -> None:
         """Runs everything due up to and including `until_s`."""
-        while (slot := self._next_slot(until_s)) is not None:
-            while (entry := slot.after) is not None:
-                t = entry.t
-                if t > until_s:
-                    self.now = until_s
-                    return
-                slot.after = entry.after
-                entry.after = self._spare
-                self._spare = entry
-                self.now = t
-                self.events += 1
-                what = entry.what
-                assert what is not None
-                what.due()
+        slot = self._slots[self._place]
+        while True:  # a condition here would keep the interpreter from adapting to the loop
+            entry = slot.after
+            if entry is None:
+                following = self._next_slot(until_s)
+                if following is None:
+                    break
+                slot = following
+                continue
+            t = entry.t
+            if t > until_s:
+                break
+            slot.after = entry.after
+            entry.after = self._spare
+            self._spare = entry
+            self.now = t
+            self.events += 1
+            what = entry.what
+            assert what is not None
+            what.due()
         self.now = until_s
 
     def _next_slot(self, until_s: float) -> Entry | None:

@@ -14,7 +14,7 @@ class Topology:
         self.nodes = nodes
         self.hear: list[list[int]] = [[] for _ in range(nodes)]  # in reception range and up
         self.sense: list[list[int]] = [[] for _ in range(nodes)]  # in carrier-sense range only, and up
-        self.version = 0  # changes whenever `hear` does
+        self.version = 0  # changes whenever one of these does
         self._near: list[set[int]] = [set() for _ in range(nodes)]
         self._far: list[set[int]] = [set() for _ in range(nodes)]
         self._up = [True] * nodes

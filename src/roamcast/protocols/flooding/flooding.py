@@ -79,7 +79,10 @@ class Flooding(Protocol):
             self.host.set_timer(self._draw() * self._jitter_s, ("repeat", number))
 
     def on_timer(self, timer: Timer) -> None:
-        self.host.broadcast(self._waiting.pop(timer[1]))
+        number: Any = timer[1]
+        message = self._waiting[number]
+        del self._waiting[number]
+        self.host.broadcast(message)
 
     def _repeats(self, message: Flood) -> bool:
         """Whether this node passes the event on; gossip tosses a coin here."""

@@ -176,14 +176,9 @@ class DcfMedium(Medium):
         frame.is_on_air = True
         self.scheduler.put(end, frame)
         sender = self._stations[frame.sender]
-        heard_by, sensed_by = self.topology.hear[frame.sender], self.topology.sense[frame.sender]
-        if sender.heard_by is not heard_by:  # the topology replaces its lists when they change
-            sender.heard_by = heard_by
-            sender.hearers = [self._stations[node] for node in heard_by]
-        if sender.sensed_by is not sensed_by:
-            sender.sensed_by = sensed_by
-            sender.sensers = [self._stations[node] for node in sensed_by]
-        frame.hearers = heard_by
+        if sender.topology_version != self.topology.version:
+            self._look_around(sender)
+        frame.hearers = sender.heard_by
         frame.stations = sender.hearers
         if sender.lock is not None:
             sender.lock = None
@@ -225,6 +220,17 @@ class DcfMedium(Medium):
         if halved:
             self._fail("half-duplex", halved)
         self._count(frame)
+
+    def _look_around(self, station: Station) -> None:
+        """Something has changed in the network, perhaps here."""
+        station.topology_version = self.topology.version
+        heard_by, sensed_by = self.topology.hear[station.node], self.topology.sense[station.node]
+        if station.heard_by is not heard_by:  # the topology replaces its lists when they change
+            station.heard_by = heard_by
+            station.hearers = [self._stations[node] for node in heard_by]
+        if station.sensed_by is not sensed_by:
+            station.sensed_by = sensed_by
+            station.sensers = [self._stations[node] for node in sensed_by]
 
     def _understood(self, frame: DcfFrame, station: Station) -> bool:
         """Whether `station`, which had locked on `frame`, got it whole; sets the silence it must keep now."""

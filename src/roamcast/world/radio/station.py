@@ -52,33 +52,35 @@ class Station(Due):
     __slots__ = (
         "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
         "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until",
-        "sensed_by", "sensers", "waiting", "window",
+        "sensed_by", "sensers", "topology_version", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int) -> None:
-        self.medium = medium
-        self.node = node
-        self.listener: Protocol | None = None  # None: nobody is at home
-        self.heard_by: list[int] = []  # the topology's list of who hears this node, when it was last looked at
-        self.hearers: list[Station] = []  # these as stations
-        self.sensed_by: list[int] = []  # the same of who only senses it
-        self.sensers: list[Station] = []
+        # First what every frame touches at everybody who hears it: compiled, neighbours in memory.
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
-        self.defer = DIFS_S  # silence required after busy_until
-        self.sending_until = 0.0
         self.backoff = 0  # slots left to count down
-        self.window = WINDOW_MIN
+        self.waiting = False  # it stands in the event queue
         self.lock: DcfFrame | None = None  # the frame this node is receiving
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
-        self.head: DcfFrame | None = None  # the frame that wants the air or is on it
-        self.queue: list[DcfFrame] = []  # behind it
-        self.waiting = False  # it stands in the event queue
+        self.defer = DIFS_S  # silence required after busy_until
+        self.listener: Protocol | None = None  # None: nobody is at home
+        self.node = node
+        self.medium = medium
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
         self.committed = False  # too late to sense what has just started
+        self.sending_until = 0.0
+        self.window = WINDOW_MIN
+        self.head: DcfFrame | None = None  # the frame that wants the air or is on it
+        self.queue: list[DcfFrame] = []  # behind it
         self.exchange: DcfFrame | None = None  # unicast that waits for its CTS or ACK
         self.awaited = 0  # counts answers waited for, so that a late timeout is recognised
         self.last_heard: dict[int, DcfFrame] = {}  # sender -> last unicast handed up
+        self.topology_version = -1  # at which the following were looked up
+        self.heard_by: list[int] = []  # the topology's list of who hears this node
+        self.hearers: list[Station] = []  # these as stations
+        self.sensed_by: list[int] = []  # the same of who only senses it
+        self.sensers: list[Station] = []
 
     def due(self) -> None:
         self.medium.access(self)
