@@ -191,20 +191,21 @@ class _Centroid:
             for place in rows(vector):
                 counts[place] = counts.get(place, 0) + 1
         self._masks: dict[int, int] = {}  # count -> the bits that so many vectors have
+        self._of_nothing = 0  # how far a vector without bits is, times the square of the size
+        self._known = 0  # the bits that some vector has
         for place, count in counts.items():
-            self._masks[count] = self._masks.get(count, 0) | 1 << place
+            bit = 1 << place
+            self._masks[count] = self._masks.get(count, 0) | bit
+            self._of_nothing += count * count
+            self._known |= bit
 
     def distance(self, vector: int) -> float:
         """Squared Euclidean distance, from whole numbers: a bit that c of n vectors have is (c/n)^2 from a 0 and
-        ((n-c)/n)^2 from a 1."""
+        ((n-c)/n)^2 from a 1, which is n(n-2c)/n^2 more."""
         size = self._size
-        total = 0
-        known = 0
+        total = self._of_nothing + (vector & ~self._known).bit_count() * size * size
         for count, bits in self._masks.items():
-            ones = (vector & bits).bit_count()
-            total += ones * (size - count) * (size - count) + (bits.bit_count() - ones) * count * count
-            known |= bits
-        total += (vector & ~known).bit_count() * size * size
+            total += (vector & bits).bit_count() * size * (size - 2 * count)
         return total / (size * size)
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from roamcast.protocols.api import Host, Timer
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
@@ -105,11 +105,14 @@ class Overheard:
         self.entries = tuple([family.unpacked(each) for each in member.entries or ()])
 
 
-class Downstream(NamedTuple):
+class Downstream:
     """A member behind this node."""
 
-    expires_s: float
-    entries: tuple[Entry, ...] | None  # its summary; None: this node never heard it
+    __slots__ = ("entries", "expires_s")
+
+    def __init__(self, expires_s: float, entries: tuple[Entry, ...] | None) -> None:
+        self.expires_s = expires_s
+        self.entries = entries  # its summary; None: this node never heard it
 
 
 class Mesh:
@@ -216,29 +219,30 @@ class Mesh:
         route.waiting[member.address] = member
 
     def on_table(self, sender: int, table: JoinTable) -> None:
-        route = self.routes.get(table.publisher)
-        for member in table.members:
-            self._learn(member)
+        publisher, members = table.publisher, table.members
+        route = self.routes.get(publisher)
+        for member in members:
+            if member.entries is not None:
+                self._learn(member)
         if route is not None and sender == route.upstream:
-            self._confirm(table.publisher, route, (member.address for member in table.members))
+            self._confirm(publisher, route, [member.address for member in members])
         if table.next_hop != self.host.address:
             return
-        if table.publisher == self.host.address:
-            self._on_members(table.members, table.lifetime_s)
-            self._acknowledge(table.publisher, [member.address for member in table.members])
+        if publisher == self.host.address:
+            self._on_members(members, table.lifetime_s)
+            self._acknowledge(publisher, [member.address for member in members])
         elif route is None:
             self.host.dropped(NO_UPSTREAM)
         else:
             self._pass_on(route, table)
 
     def _learn(self, member: Member) -> None:
-        if member.entries is None:
-            return
-        known = self._overheard.get(member.address)
+        address = member.address
+        known = self._overheard.get(address)
         if known is None or (known.member is not member and known.member.version != member.version):
             overheard = Overheard(member, self._family)
-            self._overheard.pop(member.address, None)
-            self._overheard[member.address] = overheard
+            self._overheard.pop(address, None)
+            self._overheard[address] = overheard
             if len(self._overheard) > SUMMARIES_MAX:
                 del self._overheard[next(iter(self._overheard))]
 
@@ -249,13 +253,14 @@ class Mesh:
         before = len(behind)
         passed_on: list[int] = []
         for member in table.members:
-            known = self._overheard.get(member.address)
+            address = member.address
+            known = self._overheard.get(address)
             if known is not None and known.member.version != member.version:
                 known = None
-            behind[member.address] = Downstream(expires_s, None if known is None else known.entries)
-            if member.address in route.sent or member.address in route.confirmed:
-                passed_on.append(member.address)
-            elif member.address not in route.waiting:
+            behind[address] = Downstream(expires_s, None if known is None else known.entries)
+            if address in route.sent or address in route.confirmed:
+                passed_on.append(address)
+            elif address not in route.waiting:
                 self.answer(publisher, member)
         route.members_lifetime_s = shorter(route.members_lifetime_s, table.lifetime_s)
         self._acknowledge(publisher, passed_on)
@@ -269,8 +274,9 @@ class Mesh:
         for part in in_frames(members):
             self.host.broadcast(JoinTable(publisher, route.upstream, part, lifetime_s))
         for member in members:
-            route.sent[member.address] = member
-            route.tries[member.address] = route.tries.get(member.address, 0) + 1
+            address = member.address
+            route.sent[address] = member
+            route.tries[address] = route.tries.get(address, 0) + 1
         self.host.set_timer(self.parameters.confirm_timeout_s, (CONFIRM, publisher))
 
     def _with_arrivals(self, publisher: int, member: Member) -> Member:
