@@ -1,7 +1,7 @@
 """Collecting a trace: rows in, Arrow batches and a hash out.
 
 A row is kept as it will stand in the columns: numbers as binary numbers, texts as their numbers in a table of texts,
-and a bit for each field that is there. That takes a tenth of the room of Python objects, no object outlives its row,
+and a bit for each field that is there. That takes a tenth of the room of Python objects, no object outlives its batch,
 and numpy reads the columns without touching Python again.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from roamcast.events import NUMBER_BITS, Event
+from roamcast.events import NO_EVENT, NUMBER_BITS, Event
 from roamcast.trace.schema import SCHEMA
 
 BATCH_ROWS: Final = 8192  # small enough that columns find room in memory used before
@@ -27,7 +27,6 @@ _packed: Final = Struct(f"<{_LAYOUT}").pack
 _DTYPE: Final = np.dtype(
     [(name, f"<{code}") for name, code in zip(["present", *(field.name for field in _FIELDS)], _LAYOUT, strict=True)]
 )
-_FULL: Final = BATCH_ROWS * _DTYPE.itemsize
 
 # The most frequent row has a way of its own: its fields are the first nine, often without the cause. What all
 # deliveries of an event have in common is packed once: publisher, event and cause, and the size.
@@ -41,20 +40,31 @@ _packed_delivered: Final = Struct(
 ).pack
 
 
+class _Delivered:
+    """What all deliveries of an event have in common."""
+
+    __slots__ = ("event", "packed_event", "packed_size", "present", "time_s")
+
+    def __init__(self, event: Event) -> None:
+        number, cause = event.id, event.cause
+        self.event = event
+        self.time_s = event.time_s
+        self.present: Any = _OF_CAUSED if cause else _OF_DELIVERED  # an object, made once
+        self.packed_event = _packed_event(number >> NUMBER_BITS, number, cause)  # `publisher` is not compiled
+        self.packed_size = _packed_size(len(event.payload))
+
+
 class Recorder:
     """Takes records in the order in which they happened."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self._texts: dict[str, int] = {_DELIVERED: 0}  # numbered in order of appearance
-        self._rows = bytearray()
+        self._rows: list[bytes] = []
         self._lists = bytearray()  # what the rows have in lists, of 16 bits each; the rows say how many
-        self._full: list[tuple[bytearray, bytearray]] = []  # rows and lists of batches that are complete
-        self._event: Event | None = None  # the last one delivered, and what its rows say
-        self._packed_event = b""
-        self._packed_size = b""
-        self._present: Any = 0  # an object, made once
-        self._time_s = 0.0
+        self._full: list[tuple[bytes, bytes]] = []  # rows and lists of batches that are complete
+        self._latest = _Delivered(Event(NO_EVENT, 0.0, 0))  # of the last two events: deliveries come close together
+        self._before = self._latest
 
     def add(self, record: tuple[Any, ...]) -> None:
         """A `Record`, or a tuple like one, which takes a fraction of the time to make."""
@@ -74,39 +84,33 @@ class Recorder:
                 else:
                     values.append(value)
             bit += bit
-        self._rows += _packed(present, *values)
-        if len(self._rows) >= _FULL:
-            self._begin_batch()
+        self._keep(_packed(present, *values))
 
     def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
         """As `add` with such a row."""
-        if event is not self._event:
-            self._look_at(event)
-        self._rows += _packed_delivered(
-            self._present, t, 0, node, self._packed_event, t - self._time_s, hops, self._packed_size
-        )
-        if len(self._rows) >= _FULL:
-            self._begin_batch()
+        of = self._latest
+        if of.event is not event:
+            of = self._before if self._before.event is event else _Delivered(event)
+            self._latest, self._before = of, self._latest
+        self._keep(_packed_delivered(of.present, t, 0, node, of.packed_event, t - of.time_s, hops, of.packed_size))
 
-    def _look_at(self, event: Event) -> None:
-        """Takes from an event what all its deliveries have in common; they come close together."""
-        self._event = event
-        number, cause = event.id, event.cause
-        self._packed_event = _packed_event(number >> NUMBER_BITS, number, cause)  # `publisher` is not compiled
-        self._packed_size = _packed_size(len(event.payload))
-        self._time_s = event.time_s
-        self._present = _OF_CAUSED if cause else _OF_DELIVERED
+    def _keep(self, row: bytes) -> None:
+        self._rows.append(row)
+        if len(self._rows) == BATCH_ROWS:
+            self._full.append(self._unfinished())
+            self._rows.clear()
+            self._lists.clear()
 
-    def _begin_batch(self) -> None:
-        self._full.append((self._rows, self._lists))
-        self._rows, self._lists = bytearray(), bytearray()
+    def _unfinished(self) -> tuple[bytes, bytes]:
+        return b"".join(self._rows), bytes(self._lists)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Everything recorded so far."""
         texts = pa.array(list(self._texts), pa.string())
-        for rows, lists in [*self._full, (self._rows[:], self._lists[:])]:  # what still grows cannot be looked into
+        run_ids = pa.repeat(self.run_id, BATCH_ROWS)
+        for rows, lists in [*self._full, self._unfinished()]:
             if rows:
-                yield self._batch(np.frombuffer(rows, _DTYPE), np.frombuffer(lists, "<i2"), texts)
+                yield self._batch(np.frombuffer(rows, _DTYPE), np.frombuffer(lists, "<i2"), texts, run_ids)
 
     def table(self) -> pa.Table:
         return pa.Table.from_batches(list(self.batches()), schema=SCHEMA)
@@ -114,18 +118,17 @@ class Recorder:
     def trace_hash(self) -> str:
         """Covers every field of every row, in order, so two runs with the same hash did the same."""
         digest = blake2b(msgspec.msgpack.encode(list(self._texts)), digest_size=16)
-        for part in (0, 1):
-            for parts in self._parts():
-                digest.update(parts[part])
+        parts = [*self._full, self._unfinished()]
+        for rows, _ in parts:
+            digest.update(rows)
+        for _, lists in parts:
+            digest.update(lists)
         return digest.hexdigest()
 
-    def _parts(self) -> list[tuple[bytearray, bytearray]]:
-        return [*self._full, (self._rows, self._lists)]
-
-    def _batch(self, rows: Any, lists: Any, texts: Any) -> pa.RecordBatch:
+    def _batch(self, rows: Any, lists: Any, texts: Any, run_ids: Any) -> pa.RecordBatch:
         present = rows["present"]
         somewhere, everywhere = int(np.bitwise_or.reduce(present)), int(np.bitwise_and.reduce(present))
-        columns: list[Any] = [pa.repeat(self.run_id, len(rows))]
+        columns: list[Any] = [run_ids.slice(0, len(rows))]
         for place, field in enumerate(_FIELDS):
             bit = 1 << place
             absent = None if everywhere & bit else present & bit == 0

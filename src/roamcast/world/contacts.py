@@ -173,9 +173,9 @@ def _leg_pairs(legs: _Legs, reach_m: float) -> Iterator[tuple[Integers, Integers
 
 def _overlapping(node: int, others: Integers, legs: _Legs) -> tuple[Integers, Integers]:
     """The pairs of a leg of `node` and a leg of one of the `others` that overlap in time."""
+    if len(legs.node) == len(legs.first) - 1:  # everybody rests: one leg each, which has the number of its node
+        return np.full(len(others), node), others
     theirs = _ranges(legs.first[others], legs.first[others + 1])
-    if legs.first[node + 1] - legs.first[node] == 1:  # as of a node that rests: it overlaps them all
-        return np.full(len(theirs), legs.first[node]), theirs
     own_start_s = legs.start_s[legs.first[node] : legs.first[node + 1]]
     first = np.searchsorted(own_start_s, legs.start_s[theirs], side="right") - 1
     after = np.searchsorted(own_start_s, legs.end_s[theirs], side="left")

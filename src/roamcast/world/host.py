@@ -41,7 +41,7 @@ class SimulatedHost(Host):
         self._movements = movements
         self._recorder = recorder
         self._on_delivery = on_delivery
-        self._timers: dict[Any, float] = {}  # pending -> due
+        self._timers: dict[Any, _Alarm] = {}  # those that are pending
         self._protocol: Protocol | None = None
 
     def connect(self, protocol: Protocol) -> None:
@@ -69,18 +69,17 @@ class SimulatedHost(Host):
         self._medium.transmit(self.address, neighbour, message, len(_encoded))
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
-        due = self._scheduler.now + delay_s
-        alarm = _Alarm(self, timer)
-        self._timers[alarm.timer] = due
-        self._scheduler.put(due, alarm)
+        alarm = _Alarm(self, timer, self._scheduler.now + delay_s)
+        self._timers[alarm.timer] = alarm
+        self._scheduler.put(alarm.due_s, alarm)
 
     def cancel_timer(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
 
     def ring(self, timer: Any) -> None:
         # A timer that was moved, cancelled or fired already does not find its due time here.
-        due = self._timers.get(timer)
-        if due is not None and due == self._scheduler.now:
+        alarm = self._timers.get(timer)
+        if alarm is not None and alarm.due_s == self._scheduler.now:
             del self._timers[timer]
             assert self._protocol is not None
             self._protocol.on_timer(timer)
@@ -107,10 +106,11 @@ class SimulatedHost(Host):
 class _Alarm(Due):
     """A timer of a host, on its way."""
 
-    __slots__ = ("_host", "timer")
+    __slots__ = ("_host", "due_s", "timer")
 
-    def __init__(self, host: SimulatedHost, timer: Timer) -> None:
+    def __init__(self, host: SimulatedHost, timer: Timer, due_s: float) -> None:
         self._host = host
+        self.due_s = due_s
         self.timer: Any = timer  # not a `Timer`: the compiled form would take it apart and put it together at each use
 
     def due(self) -> None:
