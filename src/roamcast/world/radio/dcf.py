@@ -189,6 +189,7 @@ class DcfMedium(Medium):
             sender.air_until = end
         if end > sender.busy_until:
             sender.busy_until = end
+        eifs_s = self._eifs_s
         collisions = halved = 0
         for station in sender.hearers:
             if station.air_until <= now:
@@ -209,7 +210,7 @@ class DcfMedium(Medium):
             if station.air_until <= now:
                 if station.busy_until <= now and (station.backoff or station.waiting):
                     self._freeze(station, now)
-                station.defer = self._eifs_s  # it will not understand what it senses
+                station.defer = eifs_s  # it will not understand what it senses
                 station.air_until = end
                 if end > station.busy_until:
                     station.busy_until = end
@@ -304,16 +305,20 @@ class DcfMedium(Medium):
 
     def end_unicast(self, frame: DcfFrame) -> None:
         frame.is_on_air = False
-        now = self.scheduler.now
+        receiver = frame.receiver
+        reserved_until = self.scheduler.now + frame.nav_s
+        lossy = self.loss > 0
         for station in frame.stations:
             if station.lock is frame:
                 station.lock = None
-                if not self._understood(frame, station):
+                if not lossy and station.noise is None:
+                    station.defer = DIFS_S
+                elif not self._understood(frame, station):
                     continue
-                if station.node == frame.receiver:
+                if station.node == receiver:
                     self._answer(station, frame)
-                elif now + frame.nav_s > station.busy_until:
-                    station.busy_until = now + frame.nav_s
+                elif reserved_until > station.busy_until:
+                    station.busy_until = reserved_until
 
     def _answer(self, station: Station, frame: DcfFrame) -> None:
         """`station` is the receiver of `frame` and understood it."""
