@@ -8,7 +8,9 @@ The rules, for both sides:
 
 - The host never calls a protocol from inside one of the protocol's own calls: what a call causes arrives later.
 - A message is frozen. In the simulator the very object that was sent reaches every receiver.
-- A frame may be lost at any time. `broadcast` never tells; `send` tells by `on_send_failed`.
+- A frame may be lost at any time. `broadcast` never tells; `send` tells by `on_send_failed` that the neighbour did not
+  acknowledge. What is dropped before it was tried, because too much waits at this node, says nothing of the neighbour
+  and is not told.
 - A protocol learns of other nodes only through messages. `Host.oracle` is the one exception, and only what is named
   after the oracle may use it.
 - An application is not served its own events.

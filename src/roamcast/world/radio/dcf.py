@@ -86,9 +86,7 @@ class DcfMedium(Medium):
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
         station = self._stations[sender]
         if station.head is not None and len(station.queue) + 1 >= self._queue_frames:
-            self._fail("queue")
-            if receiver != NOBODY:
-                self.scheduler.at(self.scheduler.now, self._report_failure, (sender, receiver, message))
+            self._fail("queue")  # as ns-2, without a word to the protocol: it says nothing about the neighbour
             return
         rate_bps, nav_s = self._broadcast_rate_bps, 0.0
         if receiver != NOBODY:
@@ -104,12 +102,6 @@ class DcfMedium(Medium):
 
     def silence(self, node: int) -> None:
         self._stations[node].silence()
-
-    def _report_failure(self, failure: tuple[int, int, Message]) -> None:
-        sender, receiver, message = failure
-        listener = self._stations[sender].listener
-        if listener is not None:
-            listener.on_send_failed(receiver, message)
 
     # -- access to the medium ------------------------------------------------------------------------------------
 
