@@ -59,15 +59,14 @@ def widest_lead(values: Values, rivals: Iterable[str]) -> float:
 
 
 _WAITING = (
-    "Over 8 seeds, SOMER delivers 81, 81 and 79 % with 50, 150 and 250 nodes in 164, 232 and 332 ms on average, "
-    "PS-MAODV 77, 72 and 67 % in 120, 184 and 267 ms. Part of the difference is that SOMER delivers what "
-    "PS-MAODV loses, and late: with 150 nodes (6 seeds), what both deliver takes 187 and 163 ms, what only "
-    "SOMER does 298 ms. The rest is air time. With an ideal radio (4 seeds) SOMER is 34 % more timely with 250 "
-    "nodes (115 and 154 ms), though 8 % less with 100, and at rest its ways are shorter (250 nodes, 3 seeds: "
-    "15.9 hops, PS-MAODV 17.3). But its advertisements and route reports, and frames sent across borders that "
-    "are there no more, keep the channel busier. Both means are made by the half second that a node without a "
-    "parent waits for replies, the same in all four here. The timer of PS-MAODV's kin REDS is 1.5 s: with that "
-    "one it delivers 74, 62 and 57 % in 331, 418 and 585 ms, and SOMER would be 102, 80 and 76 % more timely."
+    "SOMER takes 133, 177 and 283 ms on average with 50, 150 and 250 nodes, PS-MAODV 133, 190 and 248; it delivers 2, "
+    "18 and 21 % more events, and what only it delivers comes late. Half of all deliveries take no longer than 21, 54 "
+    "and 91 ms (PS-MAODV 18, 46 and 72). At rest, without contention for the air, its ways are a little shorter (250 "
+    "nodes, 3 seeds: 13.7 hops, PS-MAODV 14.5), so what it loses is air time: advertisements, route reports and "
+    "frames sent across borders that are there no more keep the channel busier, and a hop takes 8.6 ms where "
+    "PS-MAODV's takes 6.4 (250 nodes, 6 seeds). What makes the means is the half second that a node without a parent "
+    "waits for replies, the same in all four here. With the 1.5 s of REDS, PS-MAODV takes 361, 534 and 597 ms, and "
+    "the thesis' lead is there."
 )
 
 FIGURE_6_5 = Figure(
@@ -130,12 +129,11 @@ FIGURE_6_5 = Figure(
 )
 
 _ALIKE = (
-    "All four lose most to movement: where only 3 % of the nodes fail they already miss 19 to 26 % (8 seeds, 80 "
-    "nodes), and with more failures they decline alike; SOMER's lead over PS-MAODV is 6 to 7 points throughout, "
-    "over DSAPST 1 to 3. Without failures the lead over PS-MAODV grows with size, from 4 points with 50 nodes "
-    "to 12 with 250. Our rivals may be better than the thesis', because all four repair their trees with the "
-    "same code here; how its rivals repaired theirs is not known. With the timer of REDS (see figure 6.5) "
-    "PS-MAODV is 22 points behind with 250 nodes."
+    "All four lose most to movement: where only 3 % of the nodes fail they already miss 20 to 26 %, and with more "
+    "failures they decline alike. SOMER's lead over PS-MAODV is 4 to 6 points throughout, over DSAPST at most 1. "
+    "Without failures it grows with size: SOMER delivers 2 % more than PS-MAODV with 50 nodes, 21 % more with 250. "
+    "Our rivals may be better than the thesis', because all four repair their trees with the same code here; how its "
+    "rivals repaired theirs is not known. With the wait of REDS PS-MAODV is 10 to 13 points behind."
 )
 
 FIGURE_6_6 = Figure(
@@ -231,21 +229,21 @@ FIGURE_6_7 = Figure(
             reported="at most about 10 % more",
             statistic=partial(largest_excess, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_most(0.10),
-            finding="8 seeds: 54 % more with 50 nodes, 47 % with 100, 71 % with 150, 66 % with 250. Advertisements are "
-            "a quarter of SOMER's publish/subscribe frames. At rest (250 nodes, 3 seeds) its events take 44.7 "
-            "thousand frames, PS-MAODV's 42.7, and with advertisements and subscriptions it is 14 % more. "
-            "Movement makes trees want other things all the time, and each change is told to all roots. SOMER "
-            "also delivers more: 79 % against 67 % with 250 nodes.",
+            finding="31 % more with 50 nodes, 40 % with 100, 54 % with 150, for 2, 11 and 15 % more deliveries. "
+            "Advertisements are a quarter of SOMER's publish/subscribe frames; events alone take 24, 29 and 39 % more. "
+            "At rest, with an ideal radio (250 nodes, 3 seeds), its events take 7 % more frames than PS-MAODV's, with "
+            "advertisements and subscriptions it is 23 %. Movement makes trees want other things all the time, and "
+            "each change is told to all roots.",
         ),
         Claim(
             "It sends more maintenance messages, on average over sizes",
             reported="slightly more",
             statistic=partial(mean_saving, curve=f"PS-MAODV, {MAINTENANCE}", baseline=f"SOMER, {MAINTENANCE}"),
             region=at_least(0),
-            finding="It sends a little less. Its trees are small, so refreshes and questions for a newer sequence "
-            "number do not go far: with 150 nodes (14 seeds) 3.0 thousand refreshes a run against 5.5, and 1.7 "
-            "thousand messages about sequence numbers against 5.5. Its 4.3 thousand route reports and 1.8 thousand "
-            "messages about causal roles do not outweigh that.",
+            finding="It sends a fifth less. Its trees are small, so refreshes and questions for a newer sequence "
+            "number do not go far: with 150 nodes 2.9 thousand refreshes a run against 5.4, and 1.4 thousand messages "
+            "about sequence numbers against 5.1. Its 3.5 thousand route reports and 0.7 thousand messages about "
+            "causal roles do not outweigh that.",
         ),
     ),
 )
@@ -274,10 +272,9 @@ FIGURE_6_8 = Figure(
             reported="fewer",
             statistic=partial(mean_saving, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_least(0),
-            finding="6 seeds: 31 % more with 50 nodes, 36 % with 100, 55 % with 150, where the channel is congested in "
-            "some of SOMER's runs. Ways between trees are hardly shorter than those in one tree, and with "
-            "subscriptions to a tenth of all events a tree of ten nodes wants 65 % of them: most events visit "
-            "most roots.",
+            finding="26 % more with 50 nodes, 22 % with 100, 31 % with 150, for 3, 7 and 8 % more deliveries. Ways "
+            "between trees are hardly shorter than those in one tree, and with subscriptions to a tenth of all events "
+            "a tree of ten nodes wants 65 % of them: most events visit most roots.",
         ),
     ),
 )
