@@ -223,8 +223,9 @@ async def test_a_message_too_long_for_a_datagram_never_leaves(network: Network) 
     await network.link(1, 2)
     network.hosts[1].broadcast(Note("x" * 2000))
     network.hosts[1].send(2, Note("y" * 2000))
-    assert network.protocols[1].calls.empty(), "the report must not come from inside the call"
-    assert (await network.call(1))[:2] == ("failed", 2)
+    network.hosts[1].send(2, Note("short"))
+    assert await network.call(2) == ("message", 1, "short")
+    assert network.protocols[1].calls.empty(), "the neighbour has not failed"
     assert network.lost(1) == {"oversized": 2}
 
 

@@ -75,8 +75,7 @@ class Link:
         self._sequence += 1
         data = self._codec.encode(Datagram(Frame.UNICAST, self._address, neighbour, sequence, message))
         if len(data) > DATAGRAM_BYTES_MAX:
-            self._journal.frame_lost(Drop.OVERSIZED)
-            self._loop.call_soon(self._fail, neighbour, message)
+            self._journal.frame_lost(Drop.OVERSIZED)  # which says nothing about the neighbour
             return
         self.waiting[sequence] = _Unicast(neighbour, message, data)
         self._attempt(sequence)
