@@ -106,6 +106,7 @@ def test_a_client_is_handed_over_between_live_brokers_while_events_flow(nodes: d
     for _ in range(20):
         nodes[9].say(f"publish {published}")
         published += 1
+    deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s and any(len(nodes[client].deliveries) < published for client in CLIENTS):
         time.sleep(0.05)
     for client in CLIENTS:
