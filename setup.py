@@ -14,6 +14,7 @@ import subprocess
 import sysconfig
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -31,9 +32,9 @@ def compiles(path: Path) -> bool:
     return not any(isinstance(node, ast.ClassDef) and node.keywords for node in ast.walk(tree))
 
 
-def works(compiler: str) -> bool:
+def works(compiler: str, *options: str) -> bool:
     """Asked before mypyc spends half a minute on sources that nobody will compile."""
-    command = [*compiler.split(), f"-I{sysconfig.get_path('include')}", "-fsyntax-only", "-x", "c", "-"]
+    command = [*compiler.split(), f"-I{sysconfig.get_path('include')}", *options, "-x", "c", "-"]
     return subprocess.run(command, input=b"#include <Python.h>\n", capture_output=True, check=False).returncode == 0
 
 
@@ -44,7 +45,7 @@ def extensions() -> list[Extension]:
     if shutil.which(compiler.split()[0]) is None:
         print(f"roamcast: no C compiler ({compiler}): it will run interpreted")
         return []
-    if os.name == "posix" and not works(compiler):
+    if os.name == "posix" and not works(compiler, "-fsyntax-only"):
         print(f"roamcast: {compiler} cannot compile a line that includes Python.h: it will run interpreted")
         return []
     try:
@@ -61,13 +62,19 @@ def extensions() -> list[Extension]:
         opt_level="3",
     )
     if os.name == "posix":
+        with TemporaryDirectory() as directory:
+            links = works(compiler, "-flto=auto", "-fPIC", "-shared", "-o", str(Path(directory, "library")))
+        whole = ["-flto=auto"] if links else []
         for extension in made:
             extension.extra_compile_args = [  # mypyc gives all extensions the same list
                 *extension.extra_compile_args,
+                *whole,  # modules optimised as one
                 "-ffp-contract=off",  # floats as Python computes them, on every machine
                 "-fno-semantic-interposition",  # calls inside the library need no detour
+                "-fno-plt",  # nor those of Python's functions
                 "-fvisibility=hidden",
             ]
+            extension.extra_link_args = [*extension.extra_link_args, *whole, "-O3"]
     return made
 
 

@@ -16,12 +16,12 @@ from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import DIFS_S, PREAMBLE_S, SIFS_S, TRIES_SHORT, dcf_settings
 from roamcast.world.radio.interference import (
     Interference,
-    bit_error_rate,
     received_power,
     survival,
     survival_of_many,
     survival_of_one,
 )
+from roamcast.world.radio.rate import Rate, bit_error_rate
 from roamcast.world.radio.station import DcfFrame
 from roamcast.world.scenario import Radio
 from roamcast.world.scheduler import Scheduler
@@ -145,7 +145,7 @@ def test_half_duplex_a_sender_hears_nothing() -> None:
 
 
 def _frame(net: Net, sender: int, airtime_s: float) -> DcfFrame:
-    return DcfFrame(net.medium, sender, NOBODY, Net.message, "Packet", 100, AIRTIME_S + airtime_s, 2e6, 0.0)
+    return DcfFrame(net.medium, sender, NOBODY, Net.message, "Packet", 100, AIRTIME_S + airtime_s, Rate(2e6), 0.0)
 
 
 def test_a_unicast_is_acknowledged_and_sent_once() -> None:
@@ -273,7 +273,7 @@ def test_survival_counts_only_the_overlap_and_the_preamble() -> None:
 )
 def test_one_interferer_counts_as_among_many(after_s: float, lasts_s: float, rate_bps: float, t_s: float) -> None:
     frame, other = _frame(Net(1, []), 0, 0.0), _frame(Net(1, []), 0, 0.0)
-    frame.rate_bps = rate_bps
+    frame.rate = Rate(rate_bps)
     frame.start, frame.end = t_s, t_s + AIRTIME_S
     other.start, other.end = t_s + after_s, t_s + after_s + lasts_s
     assert survival_of_one(frame, other) == survival_of_many(frame, [other])

@@ -46,7 +46,7 @@ from roamcast.protocols.trees.tree import TreeProtocol
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
 ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together
 DISTANCES_HOLD_S: Final = 0.3  # the same for routes that merely got longer or shorter
-WORD_HOLD_S: Final = 1.0  # news from other roots wait so long for further news, more or less
+WORD_HOLD_S: Final = 2.0  # news from other roots wait so long for further news, more or less
 NEWS_HOLD_S: Final = 1.0  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
 NEWS_SPACING_MAX_S: Final = 4.0  # between any two; former links live longer, so nothing is lost that waits for the news

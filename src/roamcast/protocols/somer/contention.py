@@ -31,6 +31,7 @@ from mypy_extensions import mypyc_attr
 from roamcast.causal import Specification, causal_graphs, contention, expansion_potential, local_expansion_potential
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.somer.advertising import ROUTE_PERIODS
 from roamcast.protocols.somer.crossing import CrossingTree
 from roamcast.protocols.somer.messages import Contention
 from roamcast.protocols.somer.parameters import SomerParameters
@@ -104,7 +105,7 @@ class ContendingTree(CrossingTree):
         super()._on_refreshed()
         if self.potential == 0.0 or not self._is_leaf():
             return
-        since_s = self.host.now() - 1.5 * self.parameters.refresh_period_s
+        since_s = self.host.now() - ROUTE_PERIODS * self.parameters.refresh_period_s
         best, rival = 0.0, NOBODY
         for address, refresh, heard_s in self.neighbours.present(self.host.now()):
             if heard_s >= since_s and refresh.root != self.root and self._loses_to(refresh.potential, refresh.level):

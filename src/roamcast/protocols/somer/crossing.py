@@ -67,13 +67,23 @@ CROSSING_HOPS_MAX: Final = 255
 """A copy that has come this far is going in circles."""
 
 
-class _Voyage(NamedTuple):
-    """What all legs of a copy have in common."""
+class _Voyage:
+    """What all legs of a copy have in common; never changed."""
 
-    event: Event
-    hops: int
-    passed: tuple[int, ...]  # roots that it went through
-    tries: int  # how often it came back to a root, or waited there; only then may it pass the same roots again
+    __slots__ = ("event", "hops", "passed", "tries")
+
+    def __init__(self, event: Event, hops: int, passed: tuple[int, ...] = (), tries: int = 0) -> None:
+        self.event = event
+        self.hops = hops
+        self.passed = passed  # roots that it went through
+        self.tries = tries  # how often it came back to a root, or waited there
+
+    def again(self) -> "_Voyage":
+        """The next try, which may pass the same roots."""
+        return _Voyage(self.event, self.hops, (), self.tries + 1)
+
+    def through(self, root: int) -> "_Voyage":
+        return _Voyage(self.event, self.hops, (*self.passed, root), self.tries)
 
 
 class _Stranded(NamedTuple):
@@ -129,7 +139,7 @@ class CrossingTree(AdvertisingTree):
     def _spread(self, sender: int, event: Event, hops: int) -> None:
         self._climbed.add(event.id)
         if self.role == "root" and not self.former:
-            voyage = _Voyage(event, hops, (), 0)
+            voyage = _Voyage(event, hops)
             self._serve(sender, voyage, self._set_out(voyage))
         else:
             super()._spread(sender, event, hops)
@@ -139,10 +149,11 @@ class CrossingTree(AdvertisingTree):
         super()._become_member(parent, root, above, keeps_former)
 
     def _climb(self, sender: int, message: EventMessage) -> None:
-        voyage = _voyage(message)
         if self.role == "root" and type(message) is Crossing:
+            voyage = _voyage(message, message.hops)
             self._send_crossings(voyage, self._continue(sender, voyage, message.legs, message.returns))
         elif self.role == "root" and not self.former:
+            voyage = _Voyage(message.event, message.hops)
             self._send_crossings(voyage, self._set_out(voyage))
         elif self.parent != NOBODY:
             if self.parent != sender:
@@ -176,7 +187,7 @@ class CrossingTree(AdvertisingTree):
     def _on_crossing(self, sender: int, message: Crossing) -> None:
         new = self._take(message)
         self.children.heard(sender, self.host.now())
-        voyage = _voyage(message)._replace(hops=message.hops + 1)
+        voyage = _voyage(message, message.hops + 1)
         if message.climbs:
             self._set_right(sender, message)
         if message.climbs and self.role == "searching" and sender not in self.children and not message.returns:
@@ -229,7 +240,7 @@ class CrossingTree(AdvertisingTree):
         """As a root: what follows these legs, which end here or came back."""
         if returns or self.host.address in voyage.passed:
             self._report_routes()  # what made it turn back was reported ahead of it
-            again = voyage._replace(passed=(), tries=voyage.tries + 1)
+            again = voyage.again()
             if voyage.tries == 0:
                 self._send_crossings(again, self._plan(again, _targets(legs)))
             else:
@@ -257,7 +268,7 @@ class CrossingTree(AdvertisingTree):
         legs = self.overlay.plan(heirs, voyage.passed)
         for root in _targets(legs):
             del heirs[root]
-        self._strand(voyage._replace(passed=(), tries=voyage.tries + 1), heirs)
+        self._strand(voyage.again(), heirs)
         return self._ways(NOBODY, [fresh for leg in legs for fresh in self._unrelayed(voyage, leg)])
 
     def _unrelayed(self, voyage: _Voyage, leg: Leg) -> Legs:
@@ -289,7 +300,7 @@ class CrossingTree(AdvertisingTree):
 
     def _send_crossings(self, voyage: _Voyage, ways: dict[int, Legs]) -> None:
         if self.role == "root":
-            voyage = voyage._replace(passed=(*voyage.passed, self.host.address))
+            voyage = voyage.through(self.host.address)
         for next_hop, legs in ways.items():
             self.host.send(next_hop, _crossing(voyage, next_hop not in self.children, legs))
 
@@ -340,7 +351,7 @@ class CrossingTree(AdvertisingTree):
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         super().on_send_failed(neighbour, message)
         if type(message) is Crossing:
-            voyage = _voyage(message)
+            voyage = _voyage(message, message.hops)
             self._send_crossings(voyage, self._route(NOBODY, voyage, message, climbs=False))
 
     def _publication_failed(self, neighbour: int, message: EventMessage) -> None:
@@ -348,15 +359,12 @@ class CrossingTree(AdvertisingTree):
             super()._publication_failed(neighbour, message)
 
 
-def _voyage(message: EventMessage) -> _Voyage:
-    if type(message) is Crossing:
-        return _Voyage(message.event, message.hops, message.passed, message.tries)
-    return _Voyage(message.event, message.hops, (), 0)
+def _voyage(message: Crossing, hops: int) -> _Voyage:
+    return _Voyage(message.event, hops, message.passed, message.tries)
 
 
 def _crossing(voyage: _Voyage, climbs: bool, legs: Legs, returns: bool = False) -> Crossing:
-    event, hops, passed, tries = voyage
-    return Crossing(hops, climbs, event, legs, passed, tries, returns)
+    return Crossing(voyage.hops, climbs, voyage.event, legs, voyage.passed, voyage.tries, returns)
 
 
 def _targets(legs: Iterable[Leg]) -> list[int]:

@@ -44,7 +44,8 @@ class Overlay:
         known = self.entries.get(entry.root)
         if known is not None and entry.sequence <= known.sequence:
             return False
-        before = self.vias.keys()
+        others_near = known is not None and {root for root, _ in known.near} != {root for root, _ in entry.near}
+        before = self.vias if others_near else None
         self.entries[entry.root] = entry
         self._heard_s[entry.root] = now_s
         if known is None or known.near != entry.near:
@@ -54,7 +55,7 @@ class Overlay:
         grown = entry.interest is not None and (
             known is None or known.interest is None or not known.interest.covers(entry.interest)
         )
-        return known is None or grown or inherits or before != self.vias.keys()
+        return known is None or grown or inherits or (before is not None and before.keys() != self.vias.keys())
 
     def expire(self, now_s: float) -> None:
         for root in [root for root, heard_s in self._heard_s.items() if heard_s < now_s - self._lifetime_s]:

@@ -46,7 +46,8 @@ from roamcast.world.radio.dcf_settings import (
 )
 from roamcast.world.radio.interference import Interference
 from roamcast.world.radio.medium import Medium
-from roamcast.world.radio.station import DcfFrame, Patience, Station
+from roamcast.world.radio.rate import Rate
+from roamcast.world.radio.station import DcfFrame, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
@@ -68,9 +69,9 @@ class DcfMedium(Medium):
         self._queue_frames = settings.queue_frames
         self._overhead_bytes = settings.overhead_bytes
         self._rts_threshold_bytes = settings.rts_threshold_bytes
-        self._broadcast_rate_bps = settings.broadcast_rate_bps
-        self._data_rate_bps = settings.data_rate_bps
-        self._control_rate_bps = settings.control_rate_bps
+        self._broadcast_rate = Rate(settings.broadcast_rate_bps)
+        self._data_rate = Rate(settings.data_rate_bps)
+        self._control_rate = Rate(settings.control_rate_bps)
         self._window_extra = 1 if settings.window_inclusive else 0
         self._eifs_s = settings.extended_ifs_s
         self._ack_s = PREAMBLE_S + ACK_BYTES * 8 / settings.control_rate_bps
@@ -88,12 +89,12 @@ class DcfMedium(Medium):
         if station.head is not None and len(station.queue) + 1 >= self._queue_frames:
             self._fail("queue")  # as ns-2, without a word to the protocol: it says nothing about the neighbour
             return
-        rate_bps, nav_s = self._broadcast_rate_bps, 0.0
+        rate, nav_s = self._broadcast_rate, 0.0
         if receiver != NOBODY:
-            rate_bps, nav_s = self._data_rate_bps, SIFS_S + self._ack_s
+            rate, nav_s = self._data_rate, SIFS_S + self._ack_s
         size += self._overhead_bytes
-        airtime_s = PREAMBLE_S + size * 8 / rate_bps
-        frame = DcfFrame(self, sender, receiver, message, message.label, size, airtime_s, rate_bps, nav_s)
+        airtime_s = PREAMBLE_S + size * 8 / rate.bps
+        frame = DcfFrame(self, sender, receiver, message, message.label, size, airtime_s, rate, nav_s)
         if station.head is None:
             station.head = frame
             self._request_access(station)
@@ -185,12 +186,14 @@ class DcfMedium(Medium):
         collisions = halved = 0
         for station in sender.hearers:
             if station.air_until <= now:
-                if station.busy_until <= now and (station.backoff or station.waiting):
-                    self._freeze(station, now)
                 station.lock = frame
                 station.noise = None
                 station.air_until = end
-                if end > station.busy_until:
+                if station.busy_until <= now:
+                    if station.backoff or station.waiting:
+                        self._freeze(station, now)
+                    station.busy_until = end
+                elif end > station.busy_until:
                     station.busy_until = end
             else:
                 _disturb(station, frame)
@@ -200,12 +203,14 @@ class DcfMedium(Medium):
                     collisions += 1
         for station in sender.sensers:
             if station.air_until <= now:
-                if station.busy_until <= now and (station.backoff or station.waiting):
-                    self._freeze(station, now)
-                station.defer = eifs_s  # it will not understand what it senses
                 station.air_until = end
-                if end > station.busy_until:
+                if station.busy_until <= now:
+                    if station.backoff or station.waiting:
+                        self._freeze(station, now)
                     station.busy_until = end
+                elif end > station.busy_until:
+                    station.busy_until = end
+                station.defer = eifs_s  # it will not understand what it senses
             else:
                 _disturb(station, frame)
         if collisions:
@@ -274,9 +279,10 @@ class DcfMedium(Medium):
     def _send_rts(self, data: DcfFrame) -> None:
         data.tries_short += 1
         nav_s = SIFS_S + self._cts_s + SIFS_S + data.airtime_s + data.nav_s
-        rts = self._control(data.sender, data.receiver, "RTS", RTS_BYTES, self._rts_s, nav_s)
+        rate = self._control_rate
+        rts = DcfFrame(self, data.sender, data.receiver, None, "RTS", RTS_BYTES, self._rts_s, rate, nav_s)
         self._start(rts)
-        self._await_answer(self._stations[data.sender], rts.end + SIFS_S + self._cts_s + SLOT_S)
+        self._stations[data.sender].answer_by = rts.end + SIFS_S + self._cts_s + SLOT_S
 
     def _send_data(self, data: DcfFrame) -> None:
         if data.bytes >= self._rts_threshold_bytes:
@@ -284,22 +290,14 @@ class DcfMedium(Medium):
         else:
             data.tries_short += 1
         self._start(data)
-        self._await_answer(self._stations[data.sender], data.end + SIFS_S + self._ack_s + SLOT_S)
-
-    def _control(
-        self, sender: int, receiver: int, label: str, size: int, airtime_s: float, nav_s: float
-    ) -> DcfFrame:
-        return DcfFrame(self, sender, receiver, None, label, size, airtime_s, self._control_rate_bps, nav_s)
-
-    def _await_answer(self, station: Station, until: float) -> None:
-        station.awaited += 1
-        self.scheduler.put(until, Patience(station))
+        self._stations[data.sender].answer_by = data.end + SIFS_S + self._ack_s + SLOT_S
 
     def end_unicast(self, frame: DcfFrame) -> None:
         frame.is_on_air = False
-        receiver = frame.receiver
+        receiver = self._stations[frame.receiver]
         reserved_until = self.scheduler.now + frame.nav_s
         lossy = self.loss > 0
+        goes_on = False
         for station in frame.stations:
             if station.lock is frame:
                 station.lock = None
@@ -307,17 +305,19 @@ class DcfMedium(Medium):
                     station.defer = DIFS_S
                 elif not self._understood(frame, station):
                     continue
-                if station.node == receiver:
-                    self._answer(station, frame)
+                if station is receiver:
+                    goes_on = self._answer(station, frame)
                 elif reserved_until > station.busy_until:
                     station.busy_until = reserved_until
+        if not goes_on:
+            self._break_off(frame)
 
-    def _answer(self, station: Station, frame: DcfFrame) -> None:
-        """`station` is the receiver of `frame` and understood it."""
+    def _answer(self, station: Station, frame: DcfFrame) -> bool:
+        """`station` is the receiver of `frame` and understood it; returns whether the exchange goes on."""
         now = self.scheduler.now
-        node = station.node
+        node, rate = station.node, self._control_rate
         if frame.message is not None:
-            ack = self._control(node, frame.sender, "ACK", ACK_BYTES, self._ack_s, 0.0)
+            ack = DcfFrame(self, node, frame.sender, None, "ACK", ACK_BYTES, self._ack_s, rate, 0.0)
             self.scheduler.put(now + SIFS_S, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
@@ -325,16 +325,17 @@ class DcfMedium(Medium):
                 if listener is not None:
                     listener.on_message(frame.sender, frame.message)
         elif frame.label == "RTS":
-            if station.busy_until <= now + ROUNDING_S:  # else somebody has reserved the air
-                nav_s = frame.nav_s - SIFS_S - self._cts_s
-                cts = self._control(node, frame.sender, "CTS", CTS_BYTES, self._cts_s, nav_s)
-                self.scheduler.put(now + SIFS_S, cts)
+            if station.busy_until > now + ROUNDING_S:
+                return False  # somebody has reserved the air
+            nav_s = frame.nav_s - SIFS_S - self._cts_s
+            cts = DcfFrame(self, node, frame.sender, None, "CTS", CTS_BYTES, self._cts_s, rate, nav_s)
+            self.scheduler.put(now + SIFS_S, cts)
         elif (data := station.exchange) is not None and data.receiver == frame.sender:
-            station.awaited += 1
             if frame.label == "CTS":
                 self.scheduler.put(now + SIFS_S, data)
             else:
                 self._finish(station)
+        return True
 
     def go_on(self, frame: DcfFrame) -> None:
         """SIFS has passed since the frame that `frame` answers."""
@@ -344,11 +345,21 @@ class DcfMedium(Medium):
                 self._send_data(frame)
         elif station.sending_until <= self.scheduler.now and self.topology.is_up(frame.sender):
             self._start(frame)
+        else:
+            self._break_off(frame)
 
-    def no_answer(self, station: Station) -> None:
+    def _break_off(self, frame: DcfFrame) -> None:
+        """`frame` was lost or not sent, and its exchange with it: who began that will wait for an answer in vain."""
+        asked = frame.message is not None or frame.label == "RTS"
+        station = self._stations[frame.sender if asked else frame.receiver]
         data = station.exchange
-        if data is None:
-            return
+        if data is not None and data.receiver == (frame.receiver if asked else frame.sender):
+            self.scheduler.at(station.answer_by, self._no_answer, data)
+
+    def _no_answer(self, data: DcfFrame) -> None:
+        station = self._stations[data.sender]
+        if station.exchange is not data:
+            return  # the node went down meanwhile
         if data.tries_short >= TRIES_SHORT or data.tries_long >= TRIES_LONG:
             self._fail("retries")
             self._finish(station)

@@ -18,14 +18,12 @@ from roamcast.protocols.api import Point
 from roamcast.seeds import Random
 from roamcast.world.mobility import Movements
 from roamcast.world.radio.dcf_settings import DETECT_S, HEADER_S, PREAMBLE_S, DcfSettings
+from roamcast.world.radio.rate import Rate
 from roamcast.world.radio.station import DcfFrame
 
-BANDWIDTH_HZ: Final = 22e6
 CAPTURE_RATIO: Final = 10.0
-HEADER_RATE_BPS: Final = 1e6
+HEADER_RATE: Final = Rate(1e6)
 CROSSOVER_M: Final = 86.14  # up to here free space, beyond it two rays: 914 MHz, antennas at 1.5 m
-
-_LOG_BIT_SURVIVALS: Final[dict[float, list[float]]] = {}  # by rate and number of interferers, as far as asked for
 
 
 class Interference:
@@ -67,10 +65,10 @@ def survival_of_one(frame: DcfFrame, other: DcfFrame) -> float:
     if begin < payload:
         until = payload if payload < end else end
         if until > begin:
-            logarithm = (until - begin) * HEADER_RATE_BPS * log_bit_survival(HEADER_RATE_BPS, 1)
+            logarithm = (until - begin) * HEADER_RATE.bps * HEADER_RATE.log_bit_survival(1)
         begin = payload
     if begin < end:
-        logarithm += (end - begin) * frame.rate_bps * log_bit_survival(frame.rate_bps, 1)
+        logarithm += (end - begin) * frame.rate.bps * frame.rate.log_bit_survival(1)
     return math.exp(logarithm)
 
 
@@ -89,28 +87,10 @@ def survival_of_many(frame: DcfFrame, others: list[DcfFrame]) -> float:
             else:
                 until = min(until, other.start)
         if interferers:
-            rate = HEADER_RATE_BPS if begin < payload else frame.rate_bps
-            logarithm += (until - begin) * rate * log_bit_survival(rate, interferers)
+            rate = HEADER_RATE if begin < payload else frame.rate
+            logarithm += (until - begin) * rate.bps * rate.log_bit_survival(interferers)
         begin = until
     return math.exp(logarithm)
-
-
-def log_bit_survival(rate_bps: float, interferers: int) -> float:
-    of_rate = _LOG_BIT_SURVIVALS.get(rate_bps)
-    if of_rate is None:
-        of_rate = _LOG_BIT_SURVIVALS[rate_bps] = []
-    while len(of_rate) <= interferers:
-        of_rate.append(math.log1p(-bit_error_rate(rate_bps, max(1, len(of_rate)))))
-    return of_rate[interferers]
-
-
-def bit_error_rate(rate_bps: float, interferers: int) -> float:
-    """DBPSK up to 1 Mbit/s, DQPSK above."""
-    energy = BANDWIDTH_HZ / rate_bps / interferers
-    if rate_bps <= 1e6:
-        return min(0.5, 0.5 * math.exp(-energy))
-    scale = (math.sqrt(2) + 1) / math.sqrt(8 * math.pi * math.sqrt(2))
-    return min(0.5, scale / math.sqrt(energy) * math.exp(-(2 - math.sqrt(2)) * energy))
 
 
 def received_power(source: Point, at: Point) -> float:

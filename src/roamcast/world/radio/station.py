@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from roamcast.protocols.api import NOBODY, Message, Protocol
 from roamcast.world.radio.dcf_settings import DIFS_S, WINDOW_MIN
 from roamcast.world.radio.medium import Frame
+from roamcast.world.radio.rate import Rate
 from roamcast.world.scheduler import Due
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
-    __slots__ = ("is_on_air", "medium", "nav_s", "rate_bps", "stations", "tries_long", "tries_short")
+    __slots__ = ("is_on_air", "medium", "nav_s", "rate", "stations", "tries_long", "tries_short")
 
     def __init__(
         self,
@@ -25,12 +26,12 @@ class DcfFrame(Frame):
         label: str,
         size: int,
         airtime_s: float,
-        rate_bps: float,
+        rate: Rate,
         nav_s: float,
     ) -> None:
         super().__init__(sender, receiver, message, label, size, airtime_s)
         self.medium = medium
-        self.rate_bps = rate_bps
+        self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
         self.is_on_air = False
@@ -50,7 +51,7 @@ class Station(Due):
     """Stands in the event queue while it waits for access."""
 
     __slots__ = (
-        "air_until", "awaited", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
+        "air_until", "answer_by", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
         "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until",
         "sensed_by", "sensers", "topology_version", "waiting", "window",
     )  # fmt: skip
@@ -74,7 +75,7 @@ class Station(Due):
         self.head: DcfFrame | None = None  # the frame that wants the air or is on it
         self.queue: list[DcfFrame] = []  # behind it
         self.exchange: DcfFrame | None = None  # unicast that waits for its CTS or ACK
-        self.awaited = 0  # counts answers waited for, so that a late timeout is recognised
+        self.answer_by = 0.0  # how long it waits for that
         self.last_heard: dict[int, DcfFrame] = {}  # sender -> last unicast handed up
         self.topology_version = -1  # at which the following were looked up
         self.heard_by: list[int] = []  # the topology's list of who hears this node
@@ -90,25 +91,10 @@ class Station(Due):
         self.head = None
         self.queue.clear()
         self.exchange = None
-        self.awaited += 1
         self.lock = None
         self.backoff = 0
         self.window = WINDOW_MIN
         self.last_heard.clear()
-
-
-class Patience(Due):
-    """Stands in the event queue until a station has waited long enough for the answer to its frame."""
-
-    __slots__ = ("_awaited", "_station")
-
-    def __init__(self, station: Station) -> None:
-        self._station = station
-        self._awaited = station.awaited
-
-    def due(self) -> None:
-        if self._awaited == self._station.awaited:
-            self._station.medium.no_answer(self._station)
 
 
 NO_STATIONS: Final[list[Station]] = []
