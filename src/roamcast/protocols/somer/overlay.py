@@ -119,17 +119,24 @@ class Overlay:
     def _shortest(self, besides: tuple[int, ...]) -> dict[int, int]:
         """Dijkstra from the own root; of equal ways the one through the lowest address."""
         vias: dict[int, int] = {}
-        queue = [(distance, self._own, root) for root, distance in self._near if root not in besides]
+        nearest = dict.fromkeys((self._own, *besides), -1)  # the shortest ways found so far; none leads to these
+        queue: list[tuple[int, int, int]] = []
+        for root, distance in self._near:
+            if root not in nearest:
+                nearest[root] = distance
+                queue.append((distance, self._own, root))
         queue.sort()
         while queue:
             distance, via, root = heappop(queue)
-            if root in vias or root == self._own:
+            if root in vias:
                 continue
             vias[root] = via
             entry = self.entries.get(root)
             for further, leg in entry.near if entry is not None else ():
-                if further not in vias and further not in besides:
-                    heappush(queue, (distance + leg, root, further))
+                way = distance + leg
+                if way <= nearest.get(further, way):
+                    nearest[further] = way
+                    heappush(queue, (way, root, further))
         return vias
 
 

@@ -38,12 +38,17 @@ class Interference:
             return chance > 0 and self._draw() < chance
         if self._capture == "threshold" and self._movements is not None:
             at = self._movements.position(receiver, frame.start)
-            power = received_power(self._movements.position(frame.sender, frame.start), at)
+            power = received_power(self._source(frame, self._movements), at)
             for other in others:
-                if power < CAPTURE_RATIO * received_power(self._movements.position(other.sender, frame.start), at):
+                if power < CAPTURE_RATIO * received_power(self._source(other, self._movements), at):
                     return False
             return True
         return False
+
+    def _source(self, frame: DcfFrame, movements: Movements) -> Point:
+        if frame.source is None:
+            frame.source = movements.position(frame.sender, frame.start)
+        return frame.source
 
 
 def survival(frame: DcfFrame, others: list[DcfFrame]) -> float:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Message, Point, Protocol
 from roamcast.world.radio.dcf_settings import DIFS_S, WINDOW_MIN
 from roamcast.world.radio.medium import Frame
 from roamcast.world.radio.rate import Rate
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
-    __slots__ = ("is_on_air", "medium", "nav_s", "rate", "stations", "tries_long", "tries_short")
+    __slots__ = ("is_on_air", "medium", "nav_s", "rate", "source", "stations", "tries_long", "tries_short")
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class DcfFrame(Frame):
         self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
+        self.source: Point | None = None  # where its sender is, if somebody has asked
         self.is_on_air = False
         self.tries_short = 0
         self.tries_long = 0
