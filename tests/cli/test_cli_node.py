@@ -143,6 +143,7 @@ def test_a_signal_ends_a_node_cleanly_with_counters_and_a_whole_trace(tmp_path: 
     node = Process("--address", "3", "--peer", "127.0.0.1:9", "--trace", str(tmp_path / "trace"))
     node.next("started")
     node.say("publish 5 hello")
+    node.say("move 120,40.5")
     node.say("stats")
     assert node.next("stats")["published"] == 1
     assert node.end(number) == 0
@@ -150,7 +151,7 @@ def test_a_signal_ends_a_node_cleanly_with_counters_and_a_whole_trace(tmp_path: 
     assert (stopped["published"], stopped["frames_sent"]) == (1, {"Flood": 1})
     assert node.process.communicate()[1] == ""
     rows = read_trace(tmp_path / "trace").to_pylist()
-    assert sorted(row["kind"] for row in rows) == ["end", "frame", "load", "published"]
+    assert sorted(row["kind"] for row in rows) == ["end", "frame", "load", "position", "published"]
 
 
 def test_commands_that_make_no_sense_are_answered_and_the_node_goes_on() -> None:
@@ -162,6 +163,8 @@ def test_commands_that_make_no_sense_are_answered_and_the_node_goes_on() -> None
         ("publish fire/*", "content: 'fire/*' is not a topic"),
         ("subscribe a//b", "interest: 'a//b'"),
         ("unsubscribe a", "interest: 'a' is not subscribed"),
+        ("move north", "move: 'north' is not a place"),
+        ("move 1,inf", "must be finite"),
         ("publish a " + "x" * 2000, "allowed: at most 1300"),
         ("x" * 200_000, "command: "),
     ):

@@ -342,4 +342,14 @@ async def test_a_host_knows_what_it_was_told(network: Network) -> None:
     host = network.hosts[1]
     assert (host.address, host.position(), host.velocity(), host.site, host.oracle) == (1, (3, 4), (0, 0), None, None)
     earlier = host.now()
+    await asyncio.sleep(0.05)
+    host.move((3.0, 24.0))
+    velocity = host.velocity()
+    assert velocity is not None
+    assert host.position() == (3, 24)
+    assert velocity[0] == 0
+    assert 0 < velocity[1] <= 20 / 0.05
+    await asyncio.sleep(0.05)
+    host.move((3.0, 24.0))
+    assert host.velocity() == (0, 0)  # it has stopped
     assert host.now() >= earlier > 1_700_000_000

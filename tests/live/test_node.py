@@ -58,6 +58,22 @@ def test_live_traces_can_be_summarised_like_simulated_ones(tmp_path: Path) -> No
     assert summary["frames"] == {"Flood": 2}
 
 
+async def journey(folder: Path) -> None:
+    settings = NodeSettings(address=1, peers=(("127.0.0.1", 9),), position=(0.0, 0.0), trace=folder / "1")
+    node = await Node.open(settings, lambda delivery: None)
+    node.move((30.0, 40.0))
+    with pytest.raises(ConfigurationError, match="must be finite"):
+        node.move((float("nan"), 0.0))
+    node.close()
+
+
+def test_a_node_that_moves_leaves_its_path_in_the_trace(tmp_path: Path) -> None:
+    asyncio.run(journey(tmp_path))
+    rows = [row for row in read_trace(tmp_path / "1").to_pylist() if row["kind"] == "position"]
+    assert [(row["node"], row["x_m"], row["y_m"]) for row in rows] == [(1, 0.0, 0.0), (1, 30.0, 40.0)]
+    assert rows[0]["t"] <= rows[1]["t"]
+
+
 def test_a_returning_node_starts_after_all_numbers_of_its_former_life() -> None:
     born_s = EPOCH_S + 1000.0
     assert first_number(born_s) == 16_000

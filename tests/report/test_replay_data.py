@@ -105,6 +105,16 @@ def test_a_trace_without_places_is_laid_out_and_says_so(record: Any) -> None:
     assert max(east - west, north - south) == pytest.approx(SIDE_M)
 
 
+def test_live_nodes_that_do_not_know_where_they_are_stand_below_the_others(record: Any) -> None:
+    places = [Record(0.0, "position", node, x_m=100.0 * node, y_m=50.0) for node in (0, 2)]
+    data = unpacked(record([*places, Record(9.0, "end", count=4)]))
+    assert data.header["has_positions"]
+    assert data["position.node"] == [0, 1, 2, 3]
+    assert data["position.x_m"] == [0.0, 0.0, 200.0, 20.0]
+    assert data["position.y_m"] == [50.0, 30.0, 50.0, 30.0]
+    assert data.header["bounds_m"] == [0.0, 30.0, 200.0, 50.0]
+
+
 def test_a_live_trace_starts_at_its_first_row_and_keeps_its_addresses(record: Any) -> None:
     big = 2**40
     event = event_id(7, 3)

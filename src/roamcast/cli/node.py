@@ -1,8 +1,9 @@
 """`roamcast node`: a live node with a small application on standard input and output.
 
 Every line on standard input is a command: `publish CONTENT [PAYLOAD]`, `subscribe TEXT`, `unsubscribe TEXT`,
-`advertise TEXT`, `stats`, `quit`. In the language `content` the CONTENT is a document and takes the rest of the line;
-`--schema` adds event types to the golf forum's, and all nodes of a network must know the same.
+`advertise TEXT`, `move X,Y`, `stats`, `quit`. In the language `content` the CONTENT is a document and takes the rest of
+the line; `--schema` adds event types to the golf forum's, and all nodes of a network must know the same. `move` says
+where the node is now, in metres; a program that reads a satellite receiver writes one after each fix.
 Every delivered event is a line on standard output. A line that makes no sense is answered by one line on standard
 error, and the node goes on. The end of the input does not end the node: it may run as a service. `quit`, SIGINT,
 SIGTERM and the end of `--duration` end it, with its final counters as the last line.
@@ -37,7 +38,7 @@ from roamcast.protocols.api import Point, Site
 
 LINE_BYTES_MAX = 65_536
 DEPENDENCIES_BYTES_MAX = 65_536
-COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, stats, quit"
+COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, move X,Y, stats, quit"
 
 
 def node(
@@ -56,7 +57,7 @@ def node(
     ] = None,
     subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in 10..20; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
-    position: Annotated[str | None, typer.Option(help="Where it stands: X,Y in metres.")] = None,
+    position: Annotated[str | None, typer.Option(help="Where it is at first: X,Y in metres.")] = None,
     site: Annotated[str | None, typer.Option(help="Size of the deployment, WxH in metres.")] = None,
     range_m: Annotated[float | None, typer.Option("--range", help="Nominal radio range in metres.")] = None,
     dependencies: Annotated[
@@ -80,7 +81,7 @@ def node(
         listen=_listen(listen, neighbourhood),
         group=neighbourhood,
         peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
-        position=None if position is None else _point(position),
+        position=None if position is None else _point("--position", position),
         site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
     )
@@ -117,13 +118,13 @@ def _listen(text: str | None, group: Endpoint | None) -> Endpoint:
     return ("127.0.0.1", 0) if group is None else ("0.0.0.0", group[1])
 
 
-def _point(text: str) -> Point:
+def _point(name: str, text: str) -> Point:
     try:
         x_m, y_m = (float(part) for part in text.split(","))
     except ValueError:
-        raise ConfigurationError(f"--position: {text!r} is not a place; write X,Y in metres, as in 120,40.5") from None
+        raise ConfigurationError(f"{name}: {text!r} is not a place; write X,Y in metres, as in 120,40.5") from None
     if not (math.isfinite(x_m) and math.isfinite(y_m)):
-        raise ConfigurationError(f"--position: {text!r}: must be finite")
+        raise ConfigurationError(f"{name}: {text!r}: must be finite")
     return x_m, y_m
 
 
@@ -267,6 +268,8 @@ class _Application:
                 node.unsubscribe(parse_interest(language, rest))
             case "advertise" if rest:
                 node.advertise(parse_interest(language, rest))
+            case "move" if rest:
+                node.move(_point("move", rest))
             case "stats" if not rest:
                 self._printer.counters("stats", node)
             case "quit" if not rest:

@@ -62,6 +62,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._position = position
+        self._velocity = None if position is None else (0.0, 0.0)
+        self._moved_s = clock.now()
         self._journal = journal
         self._on_delivery = on_delivery
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -84,7 +86,18 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         return self._position
 
     def velocity(self) -> Point | None:
-        return None if self._position is None else (0.0, 0.0)
+        return self._velocity
+
+    def move(self, to: Point) -> None:
+        """The node is here now. Its velocity is that between the last two places."""
+        now = self._clock.now()
+        elapsed_s = now - self._moved_s
+        if self._position is None:
+            self._velocity = (0.0, 0.0)
+        elif elapsed_s > 0:
+            self._velocity = (to[0] - self._position[0]) / elapsed_s, (to[1] - self._position[1]) / elapsed_s
+        self._position = to
+        self._moved_s = now
 
     def broadcast(self, message: Message) -> None:
         self.link.broadcast(message)

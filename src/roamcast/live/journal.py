@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.live.codec import Drop
-from roamcast.protocols.api import NOBODY, Category, Message
+from roamcast.protocols.api import NOBODY, Category, Message, Point
 
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
@@ -50,6 +50,9 @@ class Journal:
 
     def advertised(self, language: str, interest: str) -> None:
         self._record("advertised", node=self._node, category=language, detail=interest)
+
+    def moved(self, to: Point) -> None:
+        self._record("position", node=self._node, x_m=to[0], y_m=to[1])
 
     def published(self, language: str, event: Event) -> None:
         self._published += 1

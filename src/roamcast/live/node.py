@@ -6,6 +6,7 @@ Sixteen a second fill the 32 bits of a number in eight and a half years; then th
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     listen: Endpoint = ("127.0.0.1", 0)
     group: Endpoint | None = None  # broadcast address or multicast group; None if there are only static links
     peers: tuple[Endpoint, ...] = ()  # static links
-    position: Point | None = None
+    position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
     trace: Path | None = None
 
@@ -130,6 +131,8 @@ class Node:
         host.protocol = build_protocol(settings.protocol, host, parameters)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
         node = cls(settings, host, journal, clock, socket.getsockname())
+        if settings.position is not None:
+            journal.moved(settings.position)
         host.protocol.start()
         node._flush()
         return node
@@ -152,6 +155,13 @@ class Node:
         self._subscriptions.remove(interest)
         self._journal.unsubscribed(self.settings.language, str(interest))
         self._host.protocol.unsubscribe(interest)
+
+    def move(self, to: Point) -> None:
+        """The node is at `to` now. Between two calls it counts as standing where it was last."""
+        if not all(map(math.isfinite, to)):
+            raise ConfigurationError(f"position: {to} must be finite")
+        self._host.move(to)
+        self._journal.moved(to)
 
     def publish(self, content: Content, payload: bytes = b"") -> Event:
         event = Event(event_id(self.settings.address, self._number), self._clock.now(), content, payload)

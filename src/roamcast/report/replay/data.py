@@ -158,6 +158,12 @@ class _Builder:
             places = self._invented()
             node, tick = np.arange(len(self.addresses)), np.zeros(len(self.addresses))
             x_m, y_m = places[:, 0], places[:, 1]
+        nowhere = np.setdiff1d(np.arange(len(self.addresses)), node)
+        if len(nowhere):  # live nodes that were not told where they are: in a row below the others
+            margin_m = 0.1 * max(float(np.ptp(x_m)), float(np.ptp(y_m)), 10.0)
+            node, tick = np.concatenate((node, nowhere)), np.concatenate((tick, np.zeros(len(nowhere))))
+            x_m = np.concatenate((x_m, x_m.min() + margin_m * np.arange(len(nowhere))))
+            y_m = np.concatenate((y_m, np.full(len(nowhere), y_m.min() - margin_m)))
         order = np.lexsort((tick, node))
         for name, values, kind in (("tick", tick, "uint32"), ("node", node, "uint32"), ("x_m", x_m, "float32"),
                                    ("y_m", y_m, "float32")):  # fmt: skip
