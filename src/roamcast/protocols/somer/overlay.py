@@ -8,7 +8,7 @@ shortest ways itself. In a network at rest they are the same ways; after a merge
 and a tree that is gone is known to be gone, because nobody names it as a neighbour any more.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import Final
 
@@ -94,8 +94,10 @@ class Overlay:
             self._vias = self._shortest(())
         return self._vias
 
-    def plan(self, targets: Iterable[int], besides: tuple[int, ...]) -> tuple[Leg, ...]:
+    def plan(self, targets: Collection[int], besides: tuple[int, ...]) -> tuple[Leg, ...]:
         """The shortest ways to those targets that can be reached without the roots `besides`."""
+        if not targets:
+            return ()
         vias = self._shortest(besides) if besides else self.vias
         wanted = {target for target in targets if target in vias}
         onward: dict[int, dict[int, None]] = {}  # root -> those that follow

@@ -113,7 +113,7 @@ class DcfMedium(Medium):
         now = self.scheduler.now
         if station.busy_until > now and not station.backoff:
             self._draw_backoff(station)
-        station.waiting = True
+        station.waiting = station.counts = True
         due = station.busy_until + station.defer + station.backoff * SLOT_S
         listened = station.listened = now + DIFS_S
         self.scheduler.put(due if due > listened else listened, station)
@@ -121,6 +121,8 @@ class DcfMedium(Medium):
     def _draw_backoff(self, station: Station) -> None:
         # int(random() * n) rather than randrange(n): several times faster, and the bias is below 1e-13.
         station.backoff = int(self.draw() * (station.window + self._window_extra))
+        if station.backoff:
+            station.counts = True
 
     def access(self, station: Station) -> None:
         if station.committed:
@@ -130,7 +132,7 @@ class DcfMedium(Medium):
             if due > self.scheduler.now + ROUNDING_S:
                 self.scheduler.put(due, station)
                 return
-        station.waiting = False
+        station.waiting = station.counts = False
         station.backoff = 0
         frame = station.head
         if frame is None or station.exchange is not None:
@@ -156,7 +158,11 @@ class DcfMedium(Medium):
             self._draw_backoff(station)  # it was about to send after DIFS, and somebody else was first
         elif now > since:
             passed = int((now - since) / SLOT_S + 1e-6)
-            station.backoff = station.backoff - passed if station.backoff > passed else 0
+            if station.backoff > passed:
+                station.backoff -= passed
+            else:
+                station.backoff = 0
+                station.counts = station.waiting
 
     # -- on the air ----------------------------------------------------------------------------------------------
 
@@ -190,7 +196,7 @@ class DcfMedium(Medium):
                 station.noise = None
                 station.air_until = end
                 if station.busy_until <= now:
-                    if station.backoff or station.waiting:
+                    if station.counts:
                         self._freeze(station, now)
                     station.busy_until = end
                 elif end > station.busy_until:
@@ -205,7 +211,7 @@ class DcfMedium(Medium):
             if station.air_until <= now:
                 station.air_until = end
                 if station.busy_until <= now:
-                    if station.backoff or station.waiting:
+                    if station.counts:
                         self._freeze(station, now)
                     station.busy_until = end
                 elif end > station.busy_until:

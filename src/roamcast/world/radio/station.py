@@ -52,9 +52,9 @@ class Station(Due):
     """Stands in the event queue while it waits for access."""
 
     __slots__ = (
-        "air_until", "answer_by", "backoff", "busy_until", "committed", "defer", "exchange", "head", "heard_by",
-        "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue", "sending_until",
-        "sensed_by", "sensers", "topology_version", "waiting", "window",
+        "air_until", "answer_by", "backoff", "busy_until", "committed", "counts", "defer", "exchange", "head",
+        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue",
+        "sending_until", "sensed_by", "sensers", "topology_version", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int) -> None:
@@ -62,6 +62,7 @@ class Station(Due):
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
         self.backoff = 0  # slots left to count down
+        self.counts = False  # it has slots left, or waits: it has to know when its medium becomes busy
         self.waiting = False  # it stands in the event queue
         self.lock: DcfFrame | None = None  # the frame this node is receiving
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
