@@ -176,6 +176,40 @@ def test_a_lost_acknowledgement_does_not_deliver_twice() -> None:
     assert arrived + len(net.failed) >= 200
 
 
+def test_a_receiver_that_goes_down_before_it_can_answer_is_given_up() -> None:
+    net = Net(2, [(0, 1)])
+    net.send(0, 1)
+    net.scheduler.at(DIFS_S + AIRTIME_S + SIFS_S / 2, lambda _: net.topology.set_up(1, False), None)
+    net.run()
+    assert len(net.heard) == 1
+    assert [(node, neighbour) for _, node, neighbour in net.failed] == [(0, 1)]
+    assert (net.frames(0), net.frames(1, "ACK")) == (TRIES_SHORT, 0)
+
+
+@pytest.mark.parametrize("rts_threshold_bytes", [0, 5000])
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_is_lost_no_exchange_is_left_hanging(rts_threshold_bytes: int, seed: int) -> None:
+    """RTS, CTS, data and ACK get lost, collide, or find their node down or sending. Everybody is through in the end."""
+    nodes = 8
+    links = [(a, b) for a in range(nodes) for b in range(a + 1, nodes) if b - a <= 2]
+    net = Net(nodes, links, Radio(loss=0.3, rts_threshold_bytes=rts_threshold_bytes), seed=seed)
+    random = derive(seed, "packets")
+    for _ in range(600):
+        sender = random.randrange(nodes)
+        net.send(sender, (sender + random.choice([1, 2, 3])) % nodes, at=random.random())
+    for number in range(40):  # off for a moment, in the midst of whatever is under way
+        off_s = 0.02 * number + 0.01 * random.random()
+        net.scheduler.at(off_s, lambda node: net.topology.set_up(node, False), number % nodes)
+        net.scheduler.at(off_s, net.medium.silence, number % nodes)
+        net.scheduler.at(off_s + 0.001, lambda node: net.topology.set_up(node, True), number % nodes)
+    net.run(30.0)
+    assert len(net.heard) > 80
+    assert len(net.failed) > 20
+    for station in net.medium._stations:
+        assert (station.head, station.exchange, station.queue, station.waiting) == (None, None, [], False)
+        assert station.counts == (station.backoff > 0)
+
+
 def test_queue_overflows_are_counted_and_say_nothing_of_the_neighbour() -> None:
     net = Net(2, [(0, 1)], Radio(queue_frames=10))
     for _ in range(25):
