@@ -47,6 +47,13 @@ def test_what_takes_long_runs_once() -> None:
     assert (slow.runs, quick.runs) == (1, 3)
 
 
+def test_what_is_done_at_once_runs_more_often() -> None:
+    load = Named("flood", flood_load(5, 2.0, 1), runs=3)
+    contestants = [pretender("long enough", 1.0), pretender("short", 0.1), pretender("very short", 0.001)]
+    measured = compare(contestants, [load], lambda line: None).measurements
+    assert [measurement.runs for measurement in measured] == [3, 6, 15]
+
+
 def test_without_ns3_there_is_no_ratio() -> None:
     load = Named("flood", flood_load(5, 2.0, 1), runs=1)
     (row,) = table(compare([pretender("other", 1.0)], [load], lambda line: None))

@@ -30,7 +30,7 @@ def peers(
         float | None, typer.Option("--duration", min=2, help="Simulated seconds of floods (40, 10, 5 by size).")
     ] = None,
     layout: Annotated[list[Path] | None, typer.Option(help="Layout file for unicasts, repeatable (none).")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Of every simulator under every flood.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="Of every simulator under every flood, at least.")] = 3,
     directory: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
