@@ -27,7 +27,7 @@ DURATIONS_S = {50: 40.0, 250: 10.0, 1000: 5.0}
 """Of floods by network size: the larger, the shorter, so that ns-3 is done in minutes."""
 
 LONG_S = 30.0  # what took longer than this is not run a second time
-SHORT_S = 2.0  # what took less altogether is run more often than asked for, since its times scatter most
+SHORT_S = 2.0  # what took less altogether is run again, since its times scatter most; unless one run was asked for
 RUNS_MAX = 15  # but no more often than this
 LAYOUT_SEED = 1
 
@@ -130,7 +130,8 @@ def _take_turns(
     contestants: list[Simulator], named: Named, path: Path, tell: Callable[[str], None]
 ) -> list[list[dict[str, Any]]]:
     answers: list[list[dict[str, Any]]] = [[] for _ in contestants]
-    for seed in range(1, (max(named.runs, RUNS_MAX) if named.runs > 1 else 1) + 1):
+    runs_max = 1 if named.runs == 1 else max(named.runs, RUNS_MAX)
+    for seed in range(1, runs_max + 1):
         for simulator, so_far in zip(contestants, answers, strict=True):
             if so_far and so_far[-1]["wall_s"] > LONG_S:
                 continue
