@@ -9,7 +9,8 @@ from roamcast.live.codec import DATAGRAM_BYTES_MAX
 from roamcast.protocols.api import Host
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.somer import Somer
-from roamcast.protocols.somer.messages import Advertisement, Crossing, Leg
+from roamcast.protocols.somer.messages import Advertisement, Crossing, Entry, Leg, RouteReport
+from roamcast.protocols.somer.overlay import Overlay
 from roamcast.testing import TinyNet, line, ring
 
 ALL = Intervals.of((0, 1000))
@@ -23,11 +24,11 @@ def somer(host: Host) -> Somer:
     return rooted(host, ROOTS)
 
 
-def rooted(host: Host, roots: tuple[int, ...]) -> Somer:
+def rooted(host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0) -> Somer:
     settings = {
         "refresh_period_s": 1.0,
         "join_wait_s": 0.2,
-        "advertisement_period_s": 1.0,
+        "advertisement_period_s": advertisement_period_s,
         "root_density": float(host.address in roots),
     }
     protocol = build_protocol("somer", host, protocol_parameters("somer", settings))
@@ -71,11 +72,57 @@ def test_a_route_that_is_not_there_is_reported_away() -> None:
     net.run(5.0)
     net.node(0).routes.put(1, 99, 5)  # as if a report that takes it back had been lost
     net.node(1).routes.put(2, 99, 5)
-    for denied_by, misled in ((2, 1), (1, 0)):
-        assert net.node(misled).routes.next_hop(99) == denied_by
-        net.host(0).send(1, Advertisement(99, 0, 1, climbs=False, entries=(), heard=-1))
-        net.run(0.5)
-        assert net.node(misled).routes.next_hop(99) is None
+    net.host(0).send(1, Advertisement(99, 0, 1, climbs=False, entries=(), heard=-1))
+    net.run(0.5)
+    assert net.node(1).routes.next_hop(99) is None  # 2 told it, and sent the advertisement back
+    assert net.node(0).routes.next_hop(99) is None  # which it repeated, so that 1 told it too
+
+
+def three_in_a_row() -> TinyNet[Somer]:
+    """Roots 0, 6 and 9, six hops from end to end, that speak only of news."""
+    links = [(0, 1), (1, 2), (2, 6), (6, 3), (3, 4), (4, 9)]
+    net: TinyNet[Somer] = TinyNet(
+        links, lambda host: rooted(host, (0, 6, 9), advertisement_period_s=100.0), seed=1
+    )
+    net.run(20.0)
+    return net
+
+
+@pytest.mark.parametrize(("told", "heard"), [((6,), True), ((0, 6), False)])
+def test_news_go_on_to_those_whom_the_teller_has_not_told(told: tuple[int, ...], heard: bool) -> None:
+    """9 once said that 0 was its neighbour, but what counts is whom it told."""
+    net = three_in_a_row()
+    between = net.node(6)
+    entry = between.overlay.entries[9]
+    news = msgspec.structs.replace(entry, sequence=entry.sequence + 1, near=((0, 4), (6, 3)), interest=ALL)
+    between.on_message(3, Advertisement(6, 9, 3, True, (news,), entry.sequence, told))
+    net.run(4.0)
+    assert net.node(0).overlay.sequence(9) == entry.sequence + heard
+
+
+def test_an_advertisement_that_could_not_go_on_is_told_again() -> None:
+    """When the root 6 tells 9 what it wants, node 3 has lost the way there for a moment."""
+    net = three_in_a_row()
+    net.subscribe(6, ALL)
+    net.run(0.5)
+    assert net.node(3).routes.drop(4)
+    net.node(6)._advertise()
+    net.run(0.1)
+    assert net.node(9).overlay.entries[6].interest is None
+    net.run(3.0)
+    assert net.node(9).overlay.entries[6].interest == ALL
+
+
+def test_a_root_far_away_is_remembered_longer_than_a_near_one() -> None:
+    """Word of it that is no news takes a period from root to root."""
+    overlay = Overlay(0, advertisement_period_s=10.0)
+    overlay.set_near(((1, 3),))
+    for root in (1, 2, 3):
+        overlay.learn(Entry(root, 1, ((root - 1, 3), (root + 1, 3)), ALL), 0.0)
+    overlay.learn(Entry(9, 1, (), ALL), 0.0)  # nobody's neighbour
+    for now_s, left in ((34.0, [1, 2, 3, 9]), (36.0, [2, 3]), (46.0, [])):
+        overlay.expire(now_s)
+        assert list(overlay.entries) == left
 
 
 @pytest.mark.parametrize("address", [0, 2])
@@ -136,3 +183,42 @@ def test_a_copy_does_not_climb_to_a_root_whose_tree_does_not_want_it() -> None:
     assert net.receivers(event) == [9]
     crossings = [r for r in net.records if r.kind == "send" and "Crossing" in r.text and r.node in (0, 1)]
     assert not crossings
+
+
+def test_those_who_came_with_an_absorbed_tree_get_what_the_other_had_before() -> None:
+    """Node 3 stands for them: when the event went through its tree, it did not get it. A copy for the tree of 77, which
+    the root 0 has taken over, makes it go down again, through nodes that have it already."""
+    net = TinyNet(line(4), somer, seed=1)
+    net.subscribe(1, ALL)
+    net.subscribe(2, ALL)
+    net.run(5.0)
+    event = net.publish(0, 1)
+    net.run(0.1)
+    net.subscribe(3, ALL)
+    net.run(1.0)
+    assert net.receivers(event) == [1, 2]
+    copy = Crossing(1, True, event, (Leg(77),), ())
+    net.node(0)._absorbed[77] = net.now_s
+    net.node(0).on_message(1, copy)
+    net.run(0.1)
+    assert net.receivers(event) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("at_rest", [True, False])
+def test_a_root_at_rest_that_knows_no_way_asks_its_neighbours(at_rest: bool) -> None:
+    """Root 0 has been told that 6 is no neighbour of 9 any more, by a word that nothing will replace."""
+    links = [(0, 1), (1, 2), (2, 6), (6, 3), (3, 4), (4, 9)]
+    net = TinyNet(links, lambda host: rooted(host, (0, 6, 9)), seed=1)
+    net.subscribe(9, ALL)
+    net.run(6.0)
+    root = net.node(0)
+    assert root.overlay.plan([9], ()) == (Leg(6, False, (Leg(9),)),)
+    root.overlay.entries[6] = msgspec.structs.replace(root.overlay.entries[6], sequence=2**40, near=())
+    root.overlay.set_near(((6, 3),))
+    if not at_rest:
+        root.on_send_failed(77, RouteReport(()))
+    event = net.publish(0, 1)
+    net.run(6.0)
+    assert net.receivers(event) == []
+    net.run(1.0)
+    assert net.receivers(event) == ([9] if at_rest else [])

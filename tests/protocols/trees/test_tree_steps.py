@@ -6,9 +6,9 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics
-from roamcast.protocols.api import NOBODY
+from roamcast.protocols.api import NOBODY, Message
 from roamcast.protocols.catalogue import protocol_parameters
-from roamcast.protocols.trees.messages import Refresh
+from roamcast.protocols.trees.messages import JoinReply, Refresh
 from roamcast.protocols.trees.metrics import Offer, combination, publication_overhead, shortest_path
 from roamcast.protocols.trees.standing import NEWBORN, Standing
 from roamcast.testing import TinyNet, line, ring
@@ -164,6 +164,18 @@ def test_a_node_that_lost_its_memory_disowns_those_who_take_it_for_their_parent(
     event = net.publish(2, 10)
     net.run(3.0)
     assert net.receivers(event) == [0, 4]
+
+
+@pytest.mark.parametrize("word", [JoinReply(1, 50, 2), Refresh(1, 50, 2, parent=7)])
+def test_a_root_that_returns_does_not_join_the_tree_it_left_behind(word: Message) -> None:
+    """Node 0, from the depth of that tree, does not know yet that its root was gone."""
+    net = tree(line(3))
+    net.restart(1)
+    net.run(0.2)
+    net.node(1).on_message(0, word)
+    for _ in range(40):
+        net.run(0.05)
+        assert net.node(1).role == "root" or net.node(1).root != 1
 
 
 def test_a_node_that_leaves_says_so() -> None:

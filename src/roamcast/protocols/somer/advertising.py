@@ -16,14 +16,18 @@ root is there.
 *Advertisements.* Each period a root sends its own entry (what its tree wants, its neighbouring roots, its causal nodes)
 to all neighbouring roots, together with those entries of others that they have not been told yet. Thus entries flood
 among all roots. News do not wait for the next period: a tree unknown so far, one that has absorbed another, wants more
-than before, or brings trees within reach or out of it, go on after `WORD_HOLD_S` to those neighbours that the teller
-has not told himself. A root whose interest grows beyond what it said last, or that has a neighbour it did not name
-then, speaks up before its time: soon after a quiet period, but where there is always something new the time between
-doubles, from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`. An interest that shrinks waits for the period: until then
-somebody merely sends events in vain. So does a neighbour that went, as long as another way to it is known: events that
-miss it are sent another way by the root that misses it. Who comes within reach is told everything. An advertisement
-that cannot go on returns to its root and is told again; it also says which entry of the receiver the sender knows, so
-that one lost otherwise is noticed.
+than before, or brings trees within reach or out of it, go on to those neighbours that the teller has not told himself.
+After a quiet time (`WORD_QUIET_S`) they do so at once, so that in a network at rest everybody knows of a change before
+the links that it replaces end; where there is always something new the hold doubles, up to `WORD_HOLD_MAX_S`.
+
+A root whose interest grows beyond what it said last, or that has a neighbour it did not name then, speaks up before its
+time: soon after a quiet period, but where there is always something new the time between doubles, from `NEWS_SPACING_S`
+to `NEWS_SPACING_MAX_S`. (Sooner is not better: a change is not over at once, and who speaks of its beginning has to
+wait before he speaks of its end.) An interest that shrinks waits for the period: until then somebody merely sends
+events in vain. So does a neighbour that went, as long as another way to it is known: events that miss it are sent
+another way by the root that misses it. Who comes within reach is told everything. An advertisement that cannot go on
+returns to its root and is told again; it also says which entry of the receiver the sender knows, so that one lost
+otherwise is noticed.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
@@ -31,6 +35,7 @@ Only roots keep an overlay; a node that becomes one starts with an empty table a
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
 from mypy_extensions import mypyc_attr
 
 from roamcast.interests import Interest
@@ -40,13 +45,15 @@ from roamcast.protocols.somer.overlay import LIFETIME_PERIODS, Overlay
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.roles import Roles
 from roamcast.protocols.somer.routes import Routes
-from roamcast.protocols.trees.messages import Refresh, Subscription
+from roamcast.protocols.trees.messages import Path, Refresh, Subscription
 from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
 ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together
 DISTANCES_HOLD_S: Final = 0.3  # the same for routes that merely got longer or shorter
-WORD_HOLD_S: Final = 2.0  # news from other roots wait so long for further news, more or less
+WORD_HOLD_S: Final = 0.2  # news from other roots wait so long for further news, more or less, after a quiet time
+WORD_HOLD_MAX_S: Final = 2.0  # the same where there are news all the time
+WORD_QUIET_S: Final = 6.0  # no news for so long is a quiet time
 NEWS_HOLD_S: Final = 1.0  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
 NEWS_SPACING_MAX_S: Final = 4.0  # between any two; former links live longer, so nothing is lost that waits for the news
@@ -61,6 +68,7 @@ HOPS_MAX: Final = 64
 ROUTES: Final = ("routes", 0)
 ADVERTISE: Final = ("advertise", 0)
 WORD: Final = ("word", 0)
+# ("tell", root): a neighbouring root that missed something is told everything
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -78,7 +86,7 @@ class AdvertisingTree(TreeProtocol):
         self._routes_reported: Distances | None = ()  # what the parent was last told; None: it got that wrong
         self._near: dict[int, int] = {}  # neighbouring root -> hops
         self._told: dict[int, dict[int, int]] = {}  # root that is or was near -> root -> newest sequence it knows of
-        self._news: dict[int, int] = {}  # root whose entry changed and was not passed on yet -> who told of it
+        self._news: dict[int, Path] = {}  # root whose entry changed and was not passed on yet -> who knows already
         self._told_s: dict[int, float] = {}  # neighbouring root -> when it was last told something
         self._absorbed: dict[int, float] = {}  # root of a tree that this one has agreed to absorb -> when
         self._sequence = 0  # of own advertisements
@@ -87,6 +95,8 @@ class AdvertisingTree(TreeProtocol):
         self._advertised_s = -NEWS_SPACING_S
         self._spacing_s = NEWS_SPACING_S
         self._root_since_s = -YOUNG_S
+        self._worded_s = -WORD_QUIET_S  # when news were last passed on
+        self._word_hold_s = WORD_HOLD_S
 
     def on_message(self, sender: int, message: Message) -> None:
         if type(message) is RouteReport:
@@ -107,6 +117,8 @@ class AdvertisingTree(TreeProtocol):
                 self._advertise()
             case "word":
                 self._pass_word()
+            case "tell":
+                self._tell_all(timer[1])
             case _:
                 super().on_timer(timer)
 
@@ -241,7 +253,7 @@ class AdvertisingTree(TreeProtocol):
             self._advertise_soon()
         for root in self._near:
             if root not in reached_before:
-                self._tell(root, [self.host.address, *self.overlay.entries])
+                self._tell_all(root)
         self._on_overlay_changed()
 
     def _on_overlay_changed(self) -> None:
@@ -261,7 +273,7 @@ class AdvertisingTree(TreeProtocol):
         self.overlay.expire(self.host.now())
         self._news.clear()
         for root in self._near:
-            self._tell(root, [self.host.address, *self.overlay.entries])
+            self._tell(root, [self.host.address, *self.overlay.entries], self._near)
         self.host.set_timer(self._stretched(self.somer.advertisement_period_s), ADVERTISE)
 
     def _report(self) -> None:
@@ -282,16 +294,22 @@ class AdvertisingTree(TreeProtocol):
     def _is_young(self) -> bool:
         return self.host.now() < self._root_since_s + YOUNG_S
 
+    def _next_word_hold_s(self) -> float:
+        quiet = self.host.now() >= self._worded_s + WORD_QUIET_S
+        self._word_hold_s = WORD_HOLD_S if quiet else min(2 * self._word_hold_s, WORD_HOLD_MAX_S)
+        return YOUNG_HOLD_S if self._is_young() else self._word_hold_s
+
     def _pass_word(self) -> None:
+        self._worded_s = self.host.now()
         news, self._news = self._news, {}
         if self.role != "root":
             return
         for neighbour in self._near:
             known_here = [root for root in news if root in self.overlay.entries]
-            self._tell(neighbour, [root for root in known_here if not self.overlay.adjacent(news[root], neighbour)])
+            self._tell(neighbour, [root for root in known_here if neighbour not in news[root]], self._near)
 
-    def _tell(self, neighbour: int, roots: Iterable[int]) -> None:
-        """Sends a neighbouring root the entries of `roots` that are news to it."""
+    def _tell(self, neighbour: int, roots: Iterable[int], told: Iterable[int] = ()) -> None:
+        """Sends a neighbouring root the entries of `roots` that are news to it; those `told` know them too."""
         next_hop = self.routes.next_hop(neighbour)
         if next_hop is None:
             return
@@ -307,13 +325,18 @@ class AdvertisingTree(TreeProtocol):
         if entries:
             self._told_s[neighbour] = self.host.now()
         for part in _parts(entries):
-            self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, climbs, part, heard))
+            self.host.send(next_hop, Advertisement(neighbour, self.host.address, 1, climbs, part, heard, tuple(told)))
 
     def _own_entry(self) -> Entry:
         near = tuple(self._near.items())
         since_s = self.host.now() - LIFETIME_PERIODS * self.somer.advertisement_period_s
-        absorbed = tuple(root for root, absorbed_s in self._absorbed.items() if absorbed_s >= since_s)
+        absorbed = tuple(r for r, absorbed_s in self._absorbed.items() if absorbed_s >= since_s and self._has_come(r))
         return Entry(self.host.address, self._sequence, near, self.effective_interest, self.roles.all(), absorbed)
+
+    def _has_come(self, root: int) -> bool:
+        """Whether the root of a tree that was to be absorbed is in this one now, as far as can be heard from here."""
+        heard = self.neighbours.last(root)
+        return heard is None or heard.root == self.host.address
 
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
@@ -324,20 +347,24 @@ class AdvertisingTree(TreeProtocol):
                 self._learn(message)
         elif message.hops < HOPS_MAX:
             next_hop = self.routes.next_hop(message.towards, sender) if outward else self.parent
+            returns = next_hop is None
             if next_hop is None:
                 self._deny_route(sender)
                 next_hop = self.parent  # back to its root
-            if next_hop not in (NOBODY, sender):
+            if next_hop != NOBODY and (returns or next_hop != sender):
                 climbs = next_hop not in self.children
-                hops = message.hops + 1
-                onward = Advertisement(message.towards, message.via, hops, climbs, message.entries, message.heard)
-                self.host.send(next_hop, onward)
+                self.host.send(next_hop, replace(message, hops=message.hops + 1, climbs=climbs))
 
     def _retell(self, neighbour: int) -> None:
-        """What a neighbouring root was told lately did not get there."""
+        """What a neighbouring root was told lately did not get there: tell it once more, but not too often."""
         self._told.pop(neighbour, None)
         self._report_routes()  # what made it turn back was reported ahead of it
-        if neighbour in self._near and self.host.now() >= self._told_s.get(neighbour, 0.0) + NEWS_HOLD_S:
+        if neighbour in self._near:
+            wait_s = self._told_s.get(neighbour, 0.0) + NEWS_HOLD_S - self.host.now()
+            self.host.set_timer(max(0.0, wait_s), ("tell", neighbour))
+
+    def _tell_all(self, neighbour: int) -> None:
+        if self.role == "root" and neighbour in self._near:
             self._tell(neighbour, [self.host.address, *self.overlay.entries])
 
     def _learn(self, message: Advertisement) -> None:
@@ -349,18 +376,20 @@ class AdvertisingTree(TreeProtocol):
                 self._correct(entry)
                 continue
             known[entry.root] = max(known.get(entry.root, -1), entry.sequence)
+            absorbed_s = self._absorbed.get(entry.root, now)
+            if absorbed_s < now - self.parameters.linger_s and entry.sequence > self.overlay.sequence(entry.root):
+                del self._absorbed[entry.root]  # it is a root again
             if self.overlay.learn(entry, now):
                 if not self._news:
-                    hold_s = YOUNG_HOLD_S if self._is_young() else WORD_HOLD_S
-                    self.host.set_timer(hold_s * (0.5 + self.host.random.random()), WORD)
-                self._news[entry.root] = message.via
+                    self.host.set_timer(self._next_word_hold_s() * (0.5 + self.host.random.random()), WORD)
+                self._news[entry.root] = (message.via, *message.told)
                 changed = True
         if changed:
             self._on_overlay_changed()
         lost = message.via in self._near and message.heard < known.get(self.host.address, -1)
         if lost and now >= self._told_s.get(message.via, 0.0) + RETELL_AFTER_S:
             del self._told[message.via]
-            self._tell(message.via, [self.host.address, *self.overlay.entries])
+            self._tell_all(message.via)
 
     def _correct(self, entry: Entry) -> None:
         """Others hold newer word of this tree than it ever gave, from an earlier life as a root. Whatever it says next

@@ -48,6 +48,7 @@ class Advertisement(Message, frozen=True, tag=34):
     climbs: bool  # it is on its way up a tree, no longer down the one it came from
     entries: tuple[Entry, ...]
     heard: Annotated[int, Meta(ge=-1, lt=2**62)]  # newest entry of the receiver that is known, or -1
+    told: Path = ()  # roots that the sender tells the same, or that have told him
 
 
 class Leg(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +60,9 @@ class Leg(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Crossing(EventMessage, frozen=True, tag=35):
-    """An event on its way between trees. Whoever it passes takes it as any other event."""
+    """An event on its way between trees. Whoever it passes takes it as any other event.
+
+    Without legs: for those who came into a tree after the event. Whoever gets it passes it down."""
 
     legs: tuple[Leg, ...]
     passed: Path  # roots that it went through since somebody last waited with it

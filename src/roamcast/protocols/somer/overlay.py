@@ -5,7 +5,8 @@ the way back to its root behind, so that events follow the shortest reverse path
 fresh as the last advertisement: when two trees merge, every path through the absorbed root is dead until all roots have
 advertised again. Here an entry names the neighbouring roots with their distances instead, and each root computes the
 shortest ways itself. In a network at rest they are the same ways; after a merge only the roots around it need to speak,
-and a tree that is gone is known to be gone, because nobody names it as a neighbour any more.
+and a tree that is gone is known to be gone, because its heir says so or nobody names it as a neighbour any more. (An
+heir's word counts for more: trees that are gone name each other for as long as they are remembered.)
 """
 
 from collections.abc import Collection
@@ -18,7 +19,8 @@ from roamcast.protocols.api import NOBODY
 from roamcast.protocols.somer.messages import Distances, Entry, Leg
 
 LIFETIME_PERIODS: Final = 3.5
-"""A root that was not heard of for so long is gone: three advertisements were lost."""
+"""A neighbouring root that was not heard of for so long is gone: three advertisements were lost. One farther away has a
+period more for each root between: what is no news goes on with each root's own advertisement, one root a period."""
 
 
 class Overlay:
@@ -30,7 +32,8 @@ class Overlay:
         self._near: Distances = ()
         self._heard_s: dict[int, float] = {}
         self._heirs: dict[int, int] = {}  # root that was absorbed -> by whom
-        self._lifetime_s = LIFETIME_PERIODS * advertisement_period_s
+        self._last: dict[int, int] = {}  # root that was absorbed -> the sequence number of its last entry
+        self._period_s = advertisement_period_s
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed
 
     def set_near(self, near: Distances) -> None:
@@ -50,18 +53,28 @@ class Overlay:
         self._heard_s[entry.root] = now_s
         if known is None or known.near != entry.near:
             self._vias = None
-        inherits = any(self._heirs.get(root) != entry.root for root in entry.absorbed)
-        self._heirs.update((root, entry.root) for root in entry.absorbed)
+        inherited = [root for root in entry.absorbed if self._heirs.get(root) != entry.root]
+        for root in inherited:
+            self._heirs[root] = entry.root
+            self._last[root] = self.sequence(root)
+            self._vias = None
         grown = entry.interest is not None and (
             known is None or known.interest is None or not known.interest.covers(entry.interest)
         )
-        return known is None or grown or inherits or (before is not None and before.keys() != self.vias.keys())
+        return known is None or grown or bool(inherited) or (before is not None and before.keys() != self.vias.keys())
 
     def expire(self, now_s: float) -> None:
-        for root in [root for root, heard_s in self._heard_s.items() if heard_s < now_s - self._lifetime_s]:
+        for root in [root for root, heard_s in self._heard_s.items() if heard_s < now_s - self._lifetime_s(root)]:
             del self.entries[root], self._heard_s[root]
             self._heirs.pop(root, None)
+            self._last.pop(root, None)
             self._vias = None
+
+    def _lifetime_s(self, root: int) -> float:
+        periods = LIFETIME_PERIODS
+        while (root := self.vias.get(root, self._own)) != self._own:
+            periods += 1.0
+        return periods * self._period_s
 
     def sequence(self, root: int) -> int:
         """The newest entry known of a root, or -1."""
@@ -109,11 +122,6 @@ class Overlay:
                 root = before
         return _legs(self._own, onward, wanted)
 
-    def adjacent(self, root: int, other: int) -> bool:
-        """Whether `root` has named `other` as its neighbour."""
-        entry = self.entries.get(root)
-        return entry is not None and any(near == other for near, _ in entry.near)
-
     def roles(self) -> dict[int, Role]:
         """The causal nodes of all other trees."""
         return {node: role for entry in self.entries.values() for node, role in entry.roles}
@@ -122,9 +130,12 @@ class Overlay:
         """Dijkstra from the own root; of equal ways the one through the lowest address."""
         vias: dict[int, int] = {}
         nearest = dict.fromkeys((self._own, *besides), -1)  # the shortest ways found so far; none leads to these
+        for root, last in self._last.items():
+            if self.sequence(root) <= last:
+                nearest[root] = -1
         queue: list[tuple[int, int, int]] = []
         for root, distance in self._near:
-            if root not in nearest:
+            if root not in besides:
                 nearest[root] = distance
                 queue.append((distance, self._own, root))
         queue.sort()

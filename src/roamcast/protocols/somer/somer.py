@@ -109,8 +109,7 @@ class Somer(ContendingTree):
 
     def _branch_off(self) -> None:
         """A member becomes the root of a new tree, with its subtree, and invites its neighbours."""
-        self.former[self.parent] = None
-        self.host.set_timer(self.parameters.linger_s, ("linger", self.parent))
+        self._keep_former()
         self._invites_until_s = self.host.now() + INVITING_PERIODS * self.parameters.refresh_period_s
         self._become_root(self._newer_than_all())
 

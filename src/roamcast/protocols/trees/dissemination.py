@@ -55,7 +55,7 @@ class Disseminator(Protocol):
         self.subscriptions = Subscriptions()
         self.children = Children()
         self.parent = NOBODY
-        self.former: dict[int, None] = {}  # former parents whose links still work
+        self.former: dict[int, Interest | None] = {}  # former parents whose links still work -> what they were told
         self._report_hold_s = report_hold_s
         self._waiting_max = waiting_max
         self._waiting_max_s = waiting_max_s
@@ -118,8 +118,18 @@ class Disseminator(Protocol):
         interest = self.effective_interest
         if interest != self._reported:
             self._reported = interest
-            for neighbour in self._upstream():
-                self.host.send(neighbour, Subscription(interest))
+            if self.parent != NOBODY:
+                self.host.send(self.parent, Subscription(interest))
+            if interest is not None:
+                self._report_to_former(interest)
+
+    def _report_to_former(self, interest: Interest) -> None:
+        """Former parents are told of more, but not of less: who was below this node may be above it now, and gets what
+        the tree that was left sends only through here."""
+        for neighbour, told in self.former.items():
+            if neighbour != self.parent and (told is None or not told.covers(interest)):
+                self.former[neighbour] = more = interest if told is None else told.union(interest)
+                self.host.send(neighbour, Subscription(more))
 
     def _attach(self) -> None:
         """Makes this node a child of its parent, and sends what has waited for one."""

@@ -54,6 +54,11 @@ class PetitioningTree(Disseminator):
     def is_root(self) -> bool:
         return self.role == "root"
 
+    def _may_follow(self, root: int, offered: Standing) -> bool:
+        """Whether who stands there may be the parent: above this node, and not in a tree whose root this node was
+        before a crash. That tree has no root any more and does not know yet."""
+        return root != self.host.address and offered.above(self.standing)
+
     def _agrees_to_merge(self, message: SequenceRequest) -> bool:
         """The root decides whether to absorb the tree of `message.absorb`."""
         return False
@@ -120,7 +125,7 @@ class PetitioningTree(Disseminator):
 
     def _on_sequence_grant(self, sender: int, message: SequenceGrant) -> None:
         offered = Standing(message.sequence, message.level)
-        if sender != self.parent or not offered.above(self.standing):
+        if sender != self.parent or not self._may_follow(message.root, offered):
             return
         moved = message.root != self.root or offered.level + 1 != self.standing.level
         self._stand(message.root, Standing(offered.sequence, offered.level + 1))

@@ -191,8 +191,7 @@ class TreeProtocol(PetitioningTree):
         """Takes a parent that stands above this node."""
         assert above.above(self.standing), f"{self.host.address}: {parent} at {above} is not above {self.standing}"
         if keeps_former and self.parent not in (NOBODY, parent):
-            self.former[self.parent] = None
-            self.host.set_timer(self.parameters.linger_s, ("linger", self.parent))
+            self._keep_former()
         self.former.pop(parent, None)
         self.host.cancel_timer(("linger", parent))
         if self.role == "root":
@@ -255,7 +254,7 @@ class TreeProtocol(PetitioningTree):
             return self._attempts > 1
         since_s = self.host.now() - (1 + self.parameters.jitter) * self.parameters.refresh_period_s
         for _, refresh, heard_s in self.neighbours.present(self.host.now()):
-            if heard_s >= since_s and Standing(refresh.sequence, refresh.level).above(self.standing):
+            if heard_s >= since_s and self._may_follow(refresh.root, Standing(refresh.sequence, refresh.level)):
                 return False
         return True
 
@@ -266,7 +265,7 @@ class TreeProtocol(PetitioningTree):
             self._consider(Offer(sender, message.root, offered, message.overhead))
             if first and self._offers:
                 self.host.set_timer(self._stretched(self.parameters.join_wait_s), CHOICE)
-        elif sender == self._suitor and offered.above(self.standing):
+        elif sender == self._suitor and self._may_follow(message.root, offered):
             self._become_member(sender, message.root, offered, keeps_former=True)
 
     def _court(self, neighbour: int) -> None:
@@ -275,7 +274,7 @@ class TreeProtocol(PetitioningTree):
         self.host.send(neighbour, JoinRequest(*self.standing, insists=True))
 
     def _consider(self, offer: Offer) -> None:
-        if self.role == "searching" and offer.standing.above(self.standing):
+        if self.role == "searching" and self._may_follow(offer.root, offer.standing):
             self._offers[offer.parent] = offer
 
     def _choose(self) -> None:
@@ -336,10 +335,10 @@ class TreeProtocol(PetitioningTree):
         if sender == self.parent:
             self._follow(message, offered)
         elif self.role == "searching":
-            if offered.above(self.standing):
+            if self._may_follow(message.root, offered):
                 self._on_passing_offer(Offer(sender, message.root, offered))
         elif message.root != self.root:
-            if offered.above(self.standing) and self._follows(message):
+            if self._may_follow(message.root, offered) and self._follows(message):
                 self._absorbs = message.absorbs
                 self._invites = message.invites
                 self._become_member(sender, message.root, offered, keeps_former=True)
@@ -356,7 +355,7 @@ class TreeProtocol(PetitioningTree):
 
     def _follow(self, message: Refresh, offered: Standing) -> None:
         """The parent's refresh."""
-        if not offered.above(self.standing):
+        if not self._may_follow(message.root, offered):
             self._lose_parent()  # a parent never falls: this one has lost its memory
             return
         standing = Standing(offered.sequence, offered.level + 1)
@@ -383,10 +382,15 @@ class TreeProtocol(PetitioningTree):
     def _on_disown(self, sender: int, message: Disown) -> None:
         if sender != self.parent:
             return
-        if message.root != NOBODY and Standing(message.sequence, message.level).above(self.standing):
+        if message.root != NOBODY and self._may_follow(message.root, Standing(message.sequence, message.level)):
             self._attach()  # it took the link for broken; it is not
         else:
             self._lose_parent()
+
+    def _keep_former(self) -> None:
+        """The link to the parent goes on for a while, though another takes its place."""
+        self.former[self.parent] = self._reported
+        self.host.set_timer(self.parameters.linger_s, ("linger", self.parent))
 
     def _end_linger(self, neighbour: int) -> None:
         if neighbour in self.former:
