@@ -9,8 +9,7 @@ from roamcast.live.codec import DATAGRAM_BYTES_MAX
 from roamcast.protocols.api import Host
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.somer import Somer
-from roamcast.protocols.somer.messages import Advertisement, Crossing, Entry, Leg, RouteReport
-from roamcast.protocols.somer.overlay import Overlay
+from roamcast.protocols.somer.messages import Advertisement, Crossing, Leg
 from roamcast.testing import TinyNet, line, ring
 
 ALL = Intervals.of((0, 1000))
@@ -104,25 +103,12 @@ def test_an_advertisement_that_could_not_go_on_is_told_again() -> None:
     """When the root 6 tells 9 what it wants, node 3 has lost the way there for a moment."""
     net = three_in_a_row()
     net.subscribe(6, ALL)
-    net.run(0.5)
     assert net.node(3).routes.drop(4)
     net.node(6)._advertise()
     net.run(0.1)
     assert net.node(9).overlay.entries[6].interest is None
     net.run(3.0)
     assert net.node(9).overlay.entries[6].interest == ALL
-
-
-def test_a_root_far_away_is_remembered_longer_than_a_near_one() -> None:
-    """Word of it that is no news takes a period from root to root."""
-    overlay = Overlay(0, advertisement_period_s=10.0)
-    overlay.set_near(((1, 3),))
-    for root in (1, 2, 3):
-        overlay.learn(Entry(root, 1, ((root - 1, 3), (root + 1, 3)), ALL), 0.0)
-    overlay.learn(Entry(9, 1, (), ALL), 0.0)  # nobody's neighbour
-    for now_s, left in ((34.0, [1, 2, 3, 9]), (36.0, [2, 3]), (46.0, [])):
-        overlay.expire(now_s)
-        assert list(overlay.entries) == left
 
 
 @pytest.mark.parametrize("address", [0, 2])
@@ -205,20 +191,13 @@ def test_those_who_came_with_an_absorbed_tree_get_what_the_other_had_before() ->
 
 
 @pytest.mark.parametrize("at_rest", [True, False])
-def test_a_root_at_rest_that_knows_no_way_asks_its_neighbours(at_rest: bool) -> None:
-    """Root 0 has been told that 6 is no neighbour of 9 any more, by a word that nothing will replace."""
-    links = [(0, 1), (1, 2), (2, 6), (6, 3), (3, 4), (4, 9)]
-    net = TinyNet(links, lambda host: rooted(host, (0, 6, 9)), seed=1)
-    net.subscribe(9, ALL)
-    net.run(6.0)
-    root = net.node(0)
-    assert root.overlay.plan([9], ()) == (Leg(6, False, (Leg(9),)),)
-    root.overlay.entries[6] = msgspec.structs.replace(root.overlay.entries[6], sequence=2**40, near=())
-    root.overlay.set_near(((6, 3),))
+def test_news_are_told_at_once_where_nobody_has_gone_lately(at_rest: bool) -> None:
+    net = three_in_a_row()
     if not at_rest:
-        root.on_send_failed(77, RouteReport(()))
-    event = net.publish(0, 1)
-    net.run(6.0)
-    assert net.receivers(event) == []
-    net.run(1.0)
-    assert net.receivers(event) == ([9] if at_rest else [])
+        for root in (0, 6, 9):
+            net.node(root).neighbours.lost_s = net.now_s
+    net.subscribe(9, ALL)
+    net.run(0.5)
+    assert (net.node(0).overlay.entries[9].interest == ALL) == at_rest
+    net.run(5.0)
+    assert net.node(0).overlay.entries[9].interest == ALL

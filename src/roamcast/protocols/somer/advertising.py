@@ -16,18 +16,20 @@ root is there.
 *Advertisements.* Each period a root sends its own entry (what its tree wants, its neighbouring roots, its causal nodes)
 to all neighbouring roots, together with those entries of others that they have not been told yet. Thus entries flood
 among all roots. News do not wait for the next period: a tree unknown so far, one that has absorbed another, wants more
-than before, or brings trees within reach or out of it, go on to those neighbours that the teller has not told himself.
-After a quiet time (`WORD_QUIET_S`) they do so at once, so that in a network at rest everybody knows of a change before
-the links that it replaces end; where there is always something new the hold doubles, up to `WORD_HOLD_MAX_S`.
+than before, or brings trees within reach or out of it, go on to those neighbours that the teller has not told himself;
+an advertisement names them (`told`), since what the teller's last entry says of its neighbours may be out of date. A
+root whose interest grows beyond what it said last, or that has a neighbour it did not name then, speaks up before its
+time.
 
-A root whose interest grows beyond what it said last, or that has a neighbour it did not name then, speaks up before its
-time: soon after a quiet period, but where there is always something new the time between doubles, from `NEWS_SPACING_S`
-to `NEWS_SPACING_MAX_S`. (Sooner is not better: a change is not over at once, and who speaks of its beginning has to
-wait before he speaks of its end.) An interest that shrinks waits for the period: until then somebody merely sends
-events in vain. So does a neighbour that went, as long as another way to it is known: events that miss it are sent
-another way by the root that misses it. Who comes within reach is told everything. An advertisement that cannot go on
-returns to its root and is told again; it also says which entry of the receiver the sender knows, so that one lost
-otherwise is noticed.
+How soon depends on how rare news are. A new root, and one that has not missed a neighbour for as long as a neighbour
+may be silent, tells them after `QUICK_HOLD_S`: in a network at rest everybody knows of a change before the links that
+it replaces end, and nothing is lost. Where neighbours come and go news wait for others, `WORD_HOLD_S` if they are of
+another root, and the time between two entries of one's own doubles from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`.
+
+An interest that shrinks waits for the period: until then somebody merely sends events in vain. So does a neighbour that
+went, as long as another way to it is known: events that miss it are sent another way by the root that misses it. Who
+comes within reach is told everything. An advertisement that cannot go on returns to its root and is told again; it also
+says which entry of the receiver the sender knows, so that one lost otherwise is noticed.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
@@ -51,14 +53,12 @@ from roamcast.protocols.trees.tree import TreeProtocol
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
 ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together
 DISTANCES_HOLD_S: Final = 0.3  # the same for routes that merely got longer or shorter
-WORD_HOLD_S: Final = 0.2  # news from other roots wait so long for further news, more or less, after a quiet time
-WORD_HOLD_MAX_S: Final = 2.0  # the same where there are news all the time
-WORD_QUIET_S: Final = 6.0  # no news for so long is a quiet time
+WORD_HOLD_S: Final = 2.0  # news from other roots wait so long for further news, more or less
 NEWS_HOLD_S: Final = 1.0  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
 NEWS_SPACING_MAX_S: Final = 4.0  # between any two; former links live longer, so nothing is lost that waits for the news
-YOUNG_S: Final = 5.0  # a root that is no older tells and passes on news after `YOUNG_HOLD_S`: everything is new to it
-YOUNG_HOLD_S: Final = 0.1
+YOUNG_S: Final = 5.0  # to a root that is no older everything is new
+QUICK_HOLD_S: Final = 0.1  # news wait so long where they do not have to wait for others
 RETELL_AFTER_S: Final = 2.0  # what a neighbour was told earlier than this and still does not know got lost
 ENTRIES_CHARACTERS_MAX: Final = 900  # of the text form of interests in one advertisement; it must fit into a frame
 
@@ -95,8 +95,6 @@ class AdvertisingTree(TreeProtocol):
         self._advertised_s = -NEWS_SPACING_S
         self._spacing_s = NEWS_SPACING_S
         self._root_since_s = -YOUNG_S
-        self._worded_s = -WORD_QUIET_S  # when news were last passed on
-        self._word_hold_s = WORD_HOLD_S
 
     def on_message(self, sender: int, message: Message) -> None:
         if type(message) is RouteReport:
@@ -220,6 +218,11 @@ class AdvertisingTree(TreeProtocol):
             self.roles.reported = roles
             self.host.send(self.parent, RoleReport(roles))
 
+    def _look_around(self) -> None:
+        """As a root: which others are near, if that has changed a moment ago."""
+        if self._routes_pending:
+            self._report_routes()
+
     def _attach(self) -> None:
         """A new parent knows nothing yet."""
         super()._attach()
@@ -266,6 +269,7 @@ class AdvertisingTree(TreeProtocol):
         period_s = self.somer.advertisement_period_s
         early = self.host.now() < self._advertised_s + period_s
         self._spacing_s = min(2 * self._spacing_s, NEWS_SPACING_MAX_S) if early else NEWS_SPACING_S
+        self._look_around()
         self._sequence += 1
         self._advertised = self.effective_interest
         self._advertised_near = list(self._near)
@@ -285,25 +289,23 @@ class AdvertisingTree(TreeProtocol):
             self._advertise_soon()
 
     def _advertise_soon(self) -> None:
-        if self._is_young():
-            self.host.set_timer(YOUNG_HOLD_S, ADVERTISE)
+        if self._tells_at_once():
+            self.host.set_timer(QUICK_HOLD_S, ADVERTISE)
         else:
             wait_s = self._advertised_s + self._spacing_s - self.host.now()
             self.host.set_timer(max(NEWS_HOLD_S, wait_s), ADVERTISE)
 
-    def _is_young(self) -> bool:
-        return self.host.now() < self._root_since_s + YOUNG_S
-
-    def _next_word_hold_s(self) -> float:
-        quiet = self.host.now() >= self._worded_s + WORD_QUIET_S
-        self._word_hold_s = WORD_HOLD_S if quiet else min(2 * self._word_hold_s, WORD_HOLD_MAX_S)
-        return YOUNG_HOLD_S if self._is_young() else self._word_hold_s
+    def _tells_at_once(self) -> bool:
+        """Whether news should not wait: everything is new to this root, or news are rare."""
+        now = self.host.now()
+        at_rest = now >= self.neighbours.lost_s + self.parameters.silence_s
+        return at_rest or now < self._root_since_s + YOUNG_S
 
     def _pass_word(self) -> None:
-        self._worded_s = self.host.now()
         news, self._news = self._news, {}
         if self.role != "root":
             return
+        self._look_around()
         for neighbour in self._near:
             known_here = [root for root in news if root in self.overlay.entries]
             self._tell(neighbour, [root for root in known_here if neighbour not in news[root]], self._near)
@@ -369,6 +371,7 @@ class AdvertisingTree(TreeProtocol):
 
     def _learn(self, message: Advertisement) -> None:
         now = self.host.now()
+        at_once = self._tells_at_once()
         changed = False
         known = self._told.setdefault(message.via, {})
         for entry in message.entries:
@@ -379,9 +382,10 @@ class AdvertisingTree(TreeProtocol):
             absorbed_s = self._absorbed.get(entry.root, now)
             if absorbed_s < now - self.parameters.linger_s and entry.sequence > self.overlay.sequence(entry.root):
                 del self._absorbed[entry.root]  # it is a root again
-            if self.overlay.learn(entry, now):
+            if self.overlay.learn(entry, now, eager=at_once):
                 if not self._news:
-                    self.host.set_timer(self._next_word_hold_s() * (0.5 + self.host.random.random()), WORD)
+                    hold_s = QUICK_HOLD_S if at_once else WORD_HOLD_S
+                    self.host.set_timer(hold_s * (0.5 + self.host.random.random()), WORD)
                 self._news[entry.root] = (message.via, *message.told)
                 changed = True
         if changed:

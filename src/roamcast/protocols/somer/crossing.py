@@ -33,10 +33,7 @@ report. Whoever knows another way on the way up takes it; otherwise the root pla
 does a root that has no route for a leg that begins there; it knows its surroundings better than who planned, but may
 not use roots that were passed already. Where that leaves no way, or a copy comes back a second time, it waits until the
 root's view of the others changes, or looks again after `STRAND_RETRY_S`. After `TRIES_MAX` waits and returns it is
-given up (`no-route`). But a root none of whose links has broken for long takes the network to be at rest: the tree must
-be there, only the news of how to reach it are slow. It waits for them (`NEWS_WAIT_S`), and if they did not come, asks
-round: every neighbouring root gets a copy and sends it on if it knows a way. (In a network that moves the tree is gone
-more often than not. If roots ask there too, 250 moving nodes send 18 % more frames and deliver 0.2 % more.)
+given up (`no-route`).
 
 A tree that absorbs another may have had an event before those who came with the other one. When a copy for such a tree
 comes to the root that agreed to take it over, the event goes down a second time, in copies without legs, which
@@ -47,8 +44,7 @@ Refreshes get lost, so a node may take a neighbour for one of another tree when 
 would go in circles. Who gets a copy by such a mistake answers with its refresh; one without any tree sends it back.
 """
 
-import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from mypy_extensions import mypyc_attr
@@ -67,8 +63,6 @@ Legs = tuple[Leg, ...]
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
 TRIES_BITS: Final = 3
 TRIES_MAX: Final = 3  # an event that comes back to roots, or waits there, more often is given up
-LAST_TRY: Final = TRIES_MAX + 1  # but for this one, in a network at rest
-NEWS_WAIT_S: Final = 4.0  # before the last try: so long roots keep news back at most (`NEWS_SPACING_MAX_S`)
 STRANDED: Final = ("stranded", 0)
 
 MATURE_S: Final = 3.0  # after so long a new root has heard of all others
@@ -102,7 +96,7 @@ class _Stranded(NamedTuple):
 
     voyage: _Voyage
     targets: tuple[int, ...]
-    vias: tuple[int, ...]  # for each target the last root before it, when the wait began, if that matters
+    vias: tuple[int, ...]  # for each target the last root before it, when the wait began
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -110,10 +104,8 @@ class CrossingTree(AdvertisingTree):
     def __init__(self, host: Host, parameters: SomerParameters) -> None:
         super().__init__(host, parameters)
         self._relayed = SeenCache()  # event, target and number of tries: sent out once from here
-        self._last_tries: dict[int, _Stranded] = {}  # by event
         self._served_again = SeenCache()  # events that went down a second time
         self._stranded: list[_Stranded] = []
-        self._broken_s = -math.inf  # when a link from here broke last
         self._inverted = False  # the parent was a child before
         self._climbed = SeenCache()  # events that were sent up from here, or out as the publisher's root
         self._early_voyages: list[_Voyage] = []  # of events that were sent out when this root was new
@@ -123,8 +115,6 @@ class CrossingTree(AdvertisingTree):
             self._retry_stranded()
         elif timer == MATURE:
             self._mature()
-        elif timer[0] == "last-try":
-            self._try_last(self._last_tries.pop(timer[1]))
         else:
             super().on_timer(timer)
 
@@ -287,8 +277,7 @@ class CrossingTree(AdvertisingTree):
 
     def _plan(self, voyage: _Voyage, targets: Iterable[int]) -> dict[int, Legs]:
         """As a root: the shortest ways to these trees, by next hop."""
-        if self._routes_pending:
-            self._report_routes()  # as a root: to itself
+        self._look_around()
         heirs = dict.fromkeys(map(self.overlay.heir, targets))
         heirs.pop(self.host.address, None)
         legs = self.overlay.plan(heirs, voyage.passed)
@@ -354,36 +343,11 @@ class CrossingTree(AdvertisingTree):
         if not waiting:
             return
         if voyage.tries > TRIES_MAX:
-            self._give_up(voyage, waiting)
+            self.host.dropped("no-route", voyage.event.id)
             return
         if not self._stranded:
             self.host.set_timer(STRAND_RETRY_S, STRANDED)
         self._stranded.append(_Stranded(voyage, waiting, tuple(map(self._via, waiting))))
-
-    def _give_up(self, voyage: _Voyage, targets: tuple[int, ...]) -> None:
-        event = voyage.event
-        at_rest = self.host.now() >= self._broken_s + self.parameters.silence_s
-        if voyage.tries == LAST_TRY and at_rest:
-            waiting = self._last_tries.get(event.id)
-            if waiting is not None:
-                targets = tuple(dict.fromkeys((*waiting.targets, *targets)))
-            self._last_tries[event.id] = _Stranded(voyage, targets, ())
-            self.host.set_timer(NEWS_WAIT_S, ("last-try", event.id))
-        else:
-            self.host.dropped("no-route", event.id)
-
-    def _try_last(self, stranded: _Stranded) -> None:
-        """Sends an event along the ways that are known by now, and to all neighbouring roots for the sake of others."""
-        voyage, targets = stranded.voyage, stranded.targets
-        if self.role != "root":
-            self._retry(_Voyage(voyage.event, voyage.hops, (), 1), targets)
-            return
-        self._serve_newcomers(voyage, targets)
-        known = [target for target in targets if self._via(target) != NOBODY]
-        self._send_crossings(voyage, self._plan(voyage, known))
-        if unknown := tuple(Leg(target) for target in targets if target not in known):
-            round_about = [Leg(root, False, unknown) for root in self._near]
-            self._send_crossings(voyage, self._ways(NOBODY, round_about))
 
     def _via(self, target: int) -> int:
         return self.overlay.via(self.overlay.heir(target))
@@ -406,7 +370,7 @@ class CrossingTree(AdvertisingTree):
             if ready:
                 self._retry(stranded.voyage, ready)
 
-    def _retry(self, voyage: _Voyage, targets: Collection[int]) -> None:
+    def _retry(self, voyage: _Voyage, targets: Iterable[int]) -> None:
         if self.role == "root":
             self._serve_newcomers(voyage, targets)
             self._send_crossings(voyage, self._plan(voyage, targets))
@@ -414,7 +378,6 @@ class CrossingTree(AdvertisingTree):
             self._send_up(voyage, (Leg(NOBODY, False, tuple(map(Leg, targets))),), returns=True)
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self._broken_s = self.host.now()
         super().on_send_failed(neighbour, message)
         if type(message) is Crossing:
             voyage = _voyage(message, message.hops)

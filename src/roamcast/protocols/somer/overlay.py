@@ -32,7 +32,7 @@ class Overlay:
         self._near: Distances = ()
         self._heard_s: dict[int, float] = {}
         self._heirs: dict[int, int] = {}  # root that was absorbed -> by whom
-        self._last: dict[int, int] = {}  # root that was absorbed -> the sequence number of its last entry
+        self._gone: set[int] = set()  # roots that were absorbed and have said nothing since
         self._period_s = advertisement_period_s
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed
 
@@ -41,33 +41,42 @@ class Overlay:
         self._near = near
         self._vias = None
 
-    def learn(self, entry: Entry, now_s: float) -> bool:
+    def learn(self, entry: Entry, now_s: float, eager: bool = False) -> bool:
         """Takes in an entry; true if it is what others wait to hear: a tree that is new, has absorbed another or wants
-        more than before, or neighbours that put other trees within reach or out of it."""
+        more than before, or neighbours that put other trees within reach or out of it. An eager root takes all other
+        neighbours for news: what puts nothing within its own reach may still do so for who knows less."""
         known = self.entries.get(entry.root)
         if known is not None and entry.sequence <= known.sequence:
             return False
+        back = entry.root in self._gone
         others_near = known is not None and {root for root, _ in known.near} != {root for root, _ in entry.near}
-        before = self.vias if others_near else None
+        before = self.vias if others_near or back else None
         self.entries[entry.root] = entry
         self._heard_s[entry.root] = now_s
-        if known is None or known.near != entry.near:
+        self._gone.discard(entry.root)
+        if known is None or back or known.near != entry.near:
             self._vias = None
         inherited = [root for root in entry.absorbed if self._heirs.get(root) != entry.root]
         for root in inherited:
-            self._heirs[root] = entry.root
-            self._last[root] = self.sequence(root)
-            self._vias = None
+            self.inherit(root, entry.root)
         grown = entry.interest is not None and (
             known is None or known.interest is None or not known.interest.covers(entry.interest)
         )
-        return known is None or grown or bool(inherited) or (before is not None and before.keys() != self.vias.keys())
+        if known is None or grown or inherited:
+            return True
+        return (eager and others_near) or (before is not None and before.keys() != self.vias.keys())
+
+    def inherit(self, root: int, heir: int) -> None:
+        """A tree is part of another one now; what its root has said until then leads nowhere."""
+        self._heirs[root] = heir
+        self._gone.add(root)
+        self._vias = None
 
     def expire(self, now_s: float) -> None:
         for root in [root for root, heard_s in self._heard_s.items() if heard_s < now_s - self._lifetime_s(root)]:
             del self.entries[root], self._heard_s[root]
             self._heirs.pop(root, None)
-            self._last.pop(root, None)
+            self._gone.discard(root)
             self._vias = None
 
     def _lifetime_s(self, root: int) -> float:
@@ -129,10 +138,7 @@ class Overlay:
     def _shortest(self, besides: tuple[int, ...]) -> dict[int, int]:
         """Dijkstra from the own root; of equal ways the one through the lowest address."""
         vias: dict[int, int] = {}
-        nearest = dict.fromkeys((self._own, *besides), -1)  # the shortest ways found so far; none leads to these
-        for root, last in self._last.items():
-            if self.sequence(root) <= last:
-                nearest[root] = -1
+        nearest = dict.fromkeys((self._own, *besides, *self._gone), -1)  # the shortest ways; none leads to these
         queue: list[tuple[int, int, int]] = []
         for root, distance in self._near:
             if root not in besides:

@@ -152,4 +152,5 @@ class Somer(ContendingTree):
             return False
         self._merge_locked_until_s = now + self.parameters.refresh_period_s
         self._absorbed[message.absorb] = now
+        self.overlay.inherit(message.absorb, self.host.address)
         return True

@@ -1,0 +1,53 @@
+"""What a root knows of the others: roots 0 to 3 in a row, three hops from each to the next. 0 is the one who knows."""
+
+import pytest
+
+from roamcast.interests import Intervals
+from roamcast.protocols.somer.messages import Entry
+from roamcast.protocols.somer.overlay import Overlay
+
+ALL = Intervals.of((0, 1000))
+
+
+def row_of_roots() -> Overlay:
+    overlay = Overlay(0, advertisement_period_s=10.0)
+    overlay.set_near(((1, 3),))
+    for root in (1, 2, 3):
+        overlay.learn(Entry(root, 1, ((root - 1, 3), (root + 1, 3)), ALL), 0.0)
+    return overlay
+
+
+def test_a_root_far_away_is_remembered_longer_than_a_near_one() -> None:
+    """Word of it that is no news takes a period from root to root."""
+    overlay = row_of_roots()
+    overlay.learn(Entry(9, 1, (), ALL), 0.0)  # nobody's neighbour
+    for now_s, left in ((34.0, [1, 2, 3, 9]), (36.0, [2, 3]), (46.0, [])):
+        overlay.expire(now_s)
+        assert list(overlay.entries) == left
+
+
+@pytest.mark.parametrize("heir", [0, 1])
+def test_what_the_root_of_an_absorbed_tree_has_said_leads_nowhere(heir: int) -> None:
+    overlay = row_of_roots()
+    assert overlay.via(3) == 2
+    overlay.inherit(2, heir)
+    assert overlay.heir(2) == heir
+    assert [overlay.plan([root], ()) for root in (2, 3)] == [(), ()]
+    overlay.learn(Entry(2, 2, ((1, 3), (3, 3)), ALL), 1.0)  # it is a root again
+    assert (overlay.heir(2), overlay.via(3)) == (2, 2)
+
+
+def test_a_neighbour_is_within_reach_though_its_tree_was_to_be_absorbed() -> None:
+    overlay = row_of_roots()
+    overlay.inherit(1, 0)
+    assert overlay.heir(1) == 1
+
+
+def test_other_neighbours_are_news_if_they_change_who_can_be_reached_or_for_an_eager_root() -> None:
+    cut = Entry(2, 2, ((1, 3),), ALL)
+    assert row_of_roots().learn(cut, 1.0)
+    shorter = Entry(1, 2, ((0, 3), (2, 3), (3, 4)), ALL)
+    assert not row_of_roots().learn(shorter, 1.0)
+    assert row_of_roots().learn(shorter, 1.0, eager=True)
+    nearer = Entry(1, 2, ((0, 3), (2, 1)), ALL)
+    assert not row_of_roots().learn(nearer, 1.0, eager=True)
