@@ -1,9 +1,7 @@
 """What a root knows of the others: roots 0 to 3 in a row, three hops from each to the next. 0 is the one who knows."""
 
-import pytest
-
 from roamcast.interests import Intervals
-from roamcast.protocols.somer.messages import Entry
+from roamcast.protocols.somer.messages import Entry, Leg
 from roamcast.protocols.somer.overlay import Overlay
 
 ALL = Intervals.of((0, 1000))
@@ -26,21 +24,38 @@ def test_a_root_far_away_is_remembered_longer_than_a_near_one() -> None:
         assert list(overlay.entries) == left
 
 
-@pytest.mark.parametrize("heir", [0, 1])
-def test_what_the_root_of_an_absorbed_tree_has_said_leads_nowhere(heir: int) -> None:
+def test_what_the_root_of_an_absorbed_tree_has_said_leads_nowhere() -> None:
     overlay = row_of_roots()
     assert overlay.via(3) == 2
-    overlay.inherit(2, heir)
-    assert overlay.heir(2) == heir
+    overlay.dismiss(2)
     assert [overlay.plan([root], ()) for root in (2, 3)] == [(), ()]
     overlay.learn(Entry(2, 2, ((1, 3), (3, 3)), ALL), 1.0)  # it is a root again
-    assert (overlay.heir(2), overlay.via(3)) == (2, 2)
+    assert overlay.heirs(2) == [2]
+    assert overlay.via(3) == 2
+
+
+def test_an_absorbed_tree_is_reached_behind_all_its_heirs() -> None:
+    overlay = row_of_roots()
+    overlay.learn(Entry(3, 2, ((2, 3),), ALL, absorbed=(7,)), 1.0)
+    overlay.learn(Entry(1, 2, ((0, 3), (2, 3)), ALL, absorbed=(7,)), 1.0)
+    assert overlay.heirs(7) == [3, 1]
+    assert overlay.plan([3, 7], ()) == (Leg(1, False, (Leg(2, False, (Leg(3, True, (Leg(7),)),)), Leg(7))),)
+
+
+def test_heirs_have_heirs() -> None:
+    overlay = row_of_roots()
+    overlay.learn(Entry(2, 2, ((1, 3), (3, 3)), ALL, absorbed=(7,)), 1.0)
+    overlay.learn(Entry(1, 2, ((0, 3),), ALL, absorbed=(2,)), 2.0)
+    assert overlay.plan([7], ()) == (Leg(1, False, (Leg(7),)),)
+    overlay.learn(Entry(2, 3, (), ALL, absorbed=(1,)), 3.0)  # nonsense: each has absorbed the other
+    overlay.set_near(())
+    assert overlay.heirs(7) == []
 
 
 def test_a_neighbour_is_within_reach_though_its_tree_was_to_be_absorbed() -> None:
     overlay = row_of_roots()
-    overlay.inherit(1, 0)
-    assert overlay.heir(1) == 1
+    overlay.dismiss(1)
+    assert overlay.heirs(1) == [1]
 
 
 def test_other_neighbours_are_news_if_they_change_who_can_be_reached_or_for_an_eager_root() -> None:

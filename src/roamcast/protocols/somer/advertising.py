@@ -332,13 +332,13 @@ class AdvertisingTree(TreeProtocol):
     def _own_entry(self) -> Entry:
         near = tuple(self._near.items())
         since_s = self.host.now() - LIFETIME_PERIODS * self.somer.advertisement_period_s
-        absorbed = tuple(r for r, absorbed_s in self._absorbed.items() if absorbed_s >= since_s and self._has_come(r))
+        absorbed = tuple(r for r, agreed_s in self._absorbed.items() if agreed_s >= since_s and self._has_yielded(r))
         return Entry(self.host.address, self._sequence, near, self.effective_interest, self.roles.all(), absorbed)
 
-    def _has_come(self, root: int) -> bool:
-        """Whether the root of a tree that was to be absorbed is in this one now, as far as can be heard from here."""
+    def _has_yielded(self, root: int) -> bool:
+        """Whether the root of a tree that was to be absorbed is one no more, as far as can be heard from here."""
         heard = self.neighbours.last(root)
-        return heard is None or heard.root == self.host.address
+        return heard is None or heard.root != root
 
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
@@ -349,11 +349,10 @@ class AdvertisingTree(TreeProtocol):
                 self._learn(message)
         elif message.hops < HOPS_MAX:
             next_hop = self.routes.next_hop(message.towards, sender) if outward else self.parent
-            returns = next_hop is None
             if next_hop is None:
                 self._deny_route(sender)
                 next_hop = self.parent  # back to its root
-            if next_hop != NOBODY and (returns or next_hop != sender):
+            if next_hop != NOBODY:  # it is the sender if that takes this node for one of another tree
                 climbs = next_hop not in self.children
                 self.host.send(next_hop, replace(message, hops=message.hops + 1, climbs=climbs))
 

@@ -278,12 +278,12 @@ class CrossingTree(AdvertisingTree):
     def _plan(self, voyage: _Voyage, targets: Iterable[int]) -> dict[int, Legs]:
         """As a root: the shortest ways to these trees, by next hop."""
         self._look_around()
-        heirs = dict.fromkeys(map(self.overlay.heir, targets))
-        heirs.pop(self.host.address, None)
-        legs = self.overlay.plan(heirs, voyage.passed)
+        wanted = dict.fromkeys(targets)
+        wanted.pop(self.host.address, None)
+        legs = self.overlay.plan(wanted, voyage.passed)
         for root in _targets(legs):
-            del heirs[root]
-        self._strand(voyage.again(), heirs)
+            wanted.pop(root, None)
+        self._strand(voyage.again(), wanted)
         return self._ways(NOBODY, [fresh for leg in legs for fresh in self._unrelayed(voyage, leg)])
 
     def _unrelayed(self, voyage: _Voyage, leg: Leg) -> Legs:
@@ -350,7 +350,8 @@ class CrossingTree(AdvertisingTree):
         self._stranded.append(_Stranded(voyage, waiting, tuple(map(self._via, waiting))))
 
     def _via(self, target: int) -> int:
-        return self.overlay.via(self.overlay.heir(target))
+        heirs = self.overlay.heirs(target)
+        return self.overlay.via(heirs[0]) if heirs else NOBODY
 
     def _retry_stranded(self) -> None:
         waiting, self._stranded = self._stranded, []

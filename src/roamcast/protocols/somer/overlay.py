@@ -31,7 +31,7 @@ class Overlay:
         self._own = own
         self._near: Distances = ()
         self._heard_s: dict[int, float] = {}
-        self._heirs: dict[int, int] = {}  # root that was absorbed -> by whom
+        self._heirs: dict[int, list[int]] = {}  # root that was absorbed -> by whom
         self._gone: set[int] = set()  # roots that were absorbed and have said nothing since
         self._period_s = advertisement_period_s
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed
@@ -56,9 +56,10 @@ class Overlay:
         self._gone.discard(entry.root)
         if known is None or back or known.near != entry.near:
             self._vias = None
-        inherited = [root for root in entry.absorbed if self._heirs.get(root) != entry.root]
+        inherited = [root for root in entry.absorbed if entry.root not in self._heirs.get(root, ())]
         for root in inherited:
-            self.inherit(root, entry.root)
+            self._heirs.setdefault(root, []).append(entry.root)
+            self.dismiss(root)
         grown = entry.interest is not None and (
             known is None or known.interest is None or not known.interest.covers(entry.interest)
         )
@@ -66,9 +67,8 @@ class Overlay:
             return True
         return (eager and others_near) or (before is not None and before.keys() != self.vias.keys())
 
-    def inherit(self, root: int, heir: int) -> None:
-        """A tree is part of another one now; what its root has said until then leads nowhere."""
-        self._heirs[root] = heir
+    def dismiss(self, root: int) -> None:
+        """A tree is part of others now; what its root has said until then leads nowhere."""
         self._gone.add(root)
         self._vias = None
 
@@ -94,16 +94,16 @@ class Overlay:
         """Roots whose trees want the event, within reach or not."""
         return [r for r, entry in self.entries.items() if entry.interest is not None and entry.interest.matches(event)]
 
-    def heir(self, root: int) -> int:
-        """The root that serves another's tree now: itself if it can be reached, else who absorbed it."""
-        passed = {root}
-        heir = root
-        while heir not in self.vias and heir in self._heirs:
-            heir = self._heirs[heir]
-            if heir in passed:
-                return root
-            passed.add(heir)
-        return heir
+    def heirs(self, root: int) -> list[int]:
+        """The roots within reach that serve another's tree now: itself, or who absorbed it; some may share it."""
+        found: list[int] = []
+        passed = [root]
+        for heir in passed:  # which grows
+            if heir in self.vias:
+                found.append(heir)
+            else:
+                passed += [further for further in self._heirs.get(heir, ()) if further not in passed]
+        return found
 
     def via(self, root: int) -> int:
         """The root before that one on the shortest way there, the own one if it is near, or `NOBODY`."""
@@ -117,19 +117,24 @@ class Overlay:
         return self._vias
 
     def plan(self, targets: Collection[int], besides: tuple[int, ...]) -> tuple[Leg, ...]:
-        """The shortest ways to those targets that can be reached without the roots `besides`."""
+        """The shortest ways to those targets that can be reached without the roots `besides`. A tree that was absorbed
+        is reached behind its heirs, so that they know for whom the event is."""
         if not targets:
             return ()
         vias = self._shortest(besides) if besides else self.vias
-        wanted = {target for target in targets if target in vias}
         onward: dict[int, dict[int, None]] = {}  # root -> those that follow
-        for target in sorted(wanted):
-            root = target
-            while root != self._own:
-                before = vias[root]
-                onward.setdefault(before, {})[root] = None
-                root = before
-        return _legs(self._own, onward, wanted)
+        for target in sorted(targets):
+            for heir in self.heirs(target):
+                if heir not in vias:
+                    continue
+                if heir != target:
+                    onward.setdefault(heir, {})[target] = None
+                root = heir
+                while root != self._own:
+                    before = vias[root]
+                    onward.setdefault(before, {})[root] = None
+                    root = before
+        return _legs(self._own, onward, targets)
 
     def roles(self) -> dict[int, Role]:
         """The causal nodes of all other trees."""
@@ -159,5 +164,5 @@ class Overlay:
         return vias
 
 
-def _legs(root: int, onward: dict[int, dict[int, None]], wanted: set[int]) -> tuple[Leg, ...]:
+def _legs(root: int, onward: dict[int, dict[int, None]], wanted: Collection[int]) -> tuple[Leg, ...]:
     return tuple(Leg(r, r in wanted, _legs(r, onward, wanted)) for r in onward.get(root, ()))

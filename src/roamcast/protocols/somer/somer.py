@@ -10,10 +10,11 @@ has its switch in the parameters.
 - *Root selection.* At its start a node becomes a root with probability D_T.
 - *Merging.* A border node whose tree's root is at most `merging_threshold` hops from the root of a tree it hears, asks
   its own root to absorb the other tree if its own address is the higher; that root agrees to one merge per refresh
-  period. (The listing in the thesis has the comparison the wrong way round; the text is right.) A border node of the
-  tree with the lower root just waits: the other side hears its refresh too. The threshold is 1, the lower end of the
-  thesis' range. With 2 trees merge and split all the time: 150 moving nodes (4 seeds) send a fifth more frames, over
-  ways a tenth longer, and an event takes 315 ms instead of 217.
+  period, and is not absorbed itself until then, so that it can tell others whom it serves now. (The listing in the
+  thesis has the comparison the wrong way round; the text is right.) A border node of the tree with the lower root just
+  waits: the other side hears its refresh too. The threshold is 1, the lower end of the thesis' range. With 2 trees
+  merge and split all the time: 150 moving nodes (4 seeds) send a fifth more frames, over ways a tenth longer, and an
+  event takes 315 ms instead of 217.
 - *New roots.* Once per refresh a member above level `new_root_threshold` becomes a root with probability alpha D_T; so
   does, after `out_period_s`, a node that has no tree, and with alpha times the last probability after each further one.
   (The thesis raises it once; two nodes that meet far from all others would wait for minutes.) The first refreshes of a
@@ -127,7 +128,9 @@ class Somer(ContendingTree):
         return super()._refresh()
 
     def _follows(self, message: Refresh) -> bool:
-        return super()._follows(message) or (message.invites and message.level + 1 < self.standing.level)
+        if message.absorbs == self.root:
+            return self.role != "root" or self.host.now() >= self._merge_locked_until_s
+        return message.invites and message.level + 1 < self.standing.level
 
     def _on_search_failed(self) -> None:
         if self._attempts >= ATTEMPTS_ALONE and len(self.children):
@@ -152,5 +155,5 @@ class Somer(ContendingTree):
             return False
         self._merge_locked_until_s = now + self.parameters.refresh_period_s
         self._absorbed[message.absorb] = now
-        self.overlay.inherit(message.absorb, self.host.address)
+        self.overlay.dismiss(message.absorb)
         return True
