@@ -340,6 +340,11 @@ class AdvertisingTree(TreeProtocol):
         heard = self.neighbours.last(root)
         return heard is None or heard.root != root
 
+    def _is_here(self, root: int) -> bool:
+        """Whether it can be heard that the root of another tree is now in this one."""
+        heard = self.neighbours.last(root)
+        return heard is not None and heard.root == self.host.address
+
     def _on_advertisement(self, sender: int, message: Advertisement) -> None:
         outward = not message.climbs and message.towards != self.root
         if self.role == "root" and not outward:

@@ -268,6 +268,8 @@ class CrossingTree(AdvertisingTree):
             for onward in leg.onward if leg.towards == self.host.address else (leg,):
                 if self._has_route(onward.towards, sender):
                     known += self._unrelayed(voyage, onward)
+                elif onward.towards in self._absorbed and self._is_here(onward.towards):
+                    unknown += _targets(onward.onward)  # its tree has just been served
                 else:
                     unknown += _targets((onward,))
         ways = self._ways(sender, known)
