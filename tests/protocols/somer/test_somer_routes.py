@@ -195,7 +195,7 @@ def test_news_are_told_at_once_where_nobody_has_gone_lately(at_rest: bool) -> No
     net = three_in_a_row()
     if not at_rest:
         for root in (0, 6, 9):
-            net.node(root).neighbours.lost_s = net.now_s
+            net.node(root)._missed_s = net.now_s
     net.subscribe(9, ALL)
     net.run(0.5)
     assert (net.node(0).overlay.entries[9].interest == ALL) == at_rest

@@ -21,9 +21,9 @@ an advertisement names them (`told`), since what the teller's last entry says of
 root whose interest grows beyond what it said last, or that has a neighbour it did not name then, speaks up before its
 time.
 
-How soon depends on how rare news are. A new root, and one that has not missed a neighbour for as long as a neighbour
-may be silent, tells them after `QUICK_HOLD_S`: in a network at rest everybody knows of a change before the links that
-it replaces end, and nothing is lost. Where neighbours come and go news wait for others, `WORD_HOLD_S` if they are of
+How soon depends on how rare news are. A new root, and one that has missed no neighbour for long (`REST_PERIODS`), tells
+them after `QUICK_HOLD_S`: in a network at rest everybody knows of a change before the links that it replaces end, and
+nothing is lost. Where neighbours come and go news wait for others, `WORD_HOLD_S` if they are of
 another root, and the time between two entries of one's own doubles from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`.
 
 An interest that shrinks waits for the period: until then somebody merely sends events in vain. So does a neighbour that
@@ -34,6 +34,7 @@ says which entry of the receiver the sender knows, so that one lost otherwise is
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -57,6 +58,7 @@ WORD_HOLD_S: Final = 2.0  # news from other roots wait so long for further news,
 NEWS_HOLD_S: Final = 1.0  # an own entry that comes before its time waits so long
 NEWS_SPACING_S: Final = 1.0  # between the first two such entries
 NEWS_SPACING_MAX_S: Final = 4.0  # between any two; former links live longer, so nothing is lost that waits for the news
+REST_PERIODS: Final = 10  # a root that has missed no neighbour for so many refresh periods is at rest
 YOUNG_S: Final = 5.0  # to a root that is no older everything is new
 QUICK_HOLD_S: Final = 0.1  # news wait so long where they do not have to wait for others
 RETELL_AFTER_S: Final = 2.0  # what a neighbour was told earlier than this and still does not know got lost
@@ -95,6 +97,7 @@ class AdvertisingTree(TreeProtocol):
         self._advertised_s = -NEWS_SPACING_S
         self._spacing_s = NEWS_SPACING_S
         self._root_since_s = -YOUNG_S
+        self._missed_s = -math.inf  # when a neighbour was last found to be silent or gone
 
     def on_message(self, sender: int, message: Message) -> None:
         if type(message) is RouteReport:
@@ -150,9 +153,11 @@ class AdvertisingTree(TreeProtocol):
         """Once per period: neighbours that fell silent are no way to anywhere."""
         super()._on_refreshed()
         since_s = self.host.now() - ROUTE_PERIODS * self.parameters.refresh_period_s
-        present = {n.address for n in self.neighbours.present(self.host.now()) if n.heard_s >= since_s}
+        present = {n.address: n.heard_s >= since_s for n in self.neighbours.present(self.host.now())}
+        if not all(present.values()):
+            self._missed_s = self.host.now()
         for next_hop in self.routes.next_hops():
-            if next_hop not in present and next_hop not in self.children and self.routes.drop(next_hop):
+            if not present.get(next_hop) and next_hop not in self.children and self.routes.drop(next_hop):
                 self._routes_changed()
 
     def _beat(self) -> None:
@@ -160,6 +165,7 @@ class AdvertisingTree(TreeProtocol):
         self._on_refreshed()
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
+        self._missed_s = self.host.now()
         if self.routes.drop(neighbour):
             self._routes_changed()
         super().on_send_failed(neighbour, message)
@@ -297,9 +303,11 @@ class AdvertisingTree(TreeProtocol):
 
     def _tells_at_once(self) -> bool:
         """Whether news should not wait: everything is new to this root, or news are rare."""
-        now = self.host.now()
-        at_rest = now >= self.neighbours.lost_s + self.parameters.silence_s
-        return at_rest or now < self._root_since_s + YOUNG_S
+        return self._is_at_rest() or self.host.now() < self._root_since_s + YOUNG_S
+
+    def _is_at_rest(self) -> bool:
+        """Whether no neighbour has been missed for long."""
+        return self.host.now() >= self._missed_s + REST_PERIODS * self.parameters.refresh_period_s
 
     def _pass_word(self) -> None:
         news, self._news = self._news, {}

@@ -33,7 +33,8 @@ report. Whoever knows another way on the way up takes it; otherwise the root pla
 does a root that has no route for a leg that begins there; it knows its surroundings better than who planned, but may
 not use roots that were passed already. Where that leaves no way, or a copy comes back a second time, it waits until the
 root's view of the others changes, or looks again after `STRAND_RETRY_S`. After `TRIES_MAX` waits and returns it is
-given up (`no-route`).
+given up (`no-route`): the tree is probably gone. But where a root is at rest it must be there, and only the news of how
+to reach it are on their way (`TRIES_MAX_AT_REST`).
 
 A tree that absorbs another may have had an event before those who came with the other one. When a copy for such a tree
 comes to the root that agreed to take it over, the event goes down a second time, in copies without legs, which
@@ -61,8 +62,9 @@ from roamcast.protocols.trees.standing import Standing
 Legs = tuple[Leg, ...]
 
 STRAND_RETRY_S: Final = 0.8  # an event for trees that cannot be reached now is tried again after so long
-TRIES_BITS: Final = 3
+TRIES_BITS: Final = 4
 TRIES_MAX: Final = 3  # an event that comes back to roots, or waits there, more often is given up
+TRIES_MAX_AT_REST: Final = 9  # the same at a root that is at rest
 STRANDED: Final = ("stranded", 0)
 
 MATURE_S: Final = 3.0  # after so long a new root has heard of all others
@@ -344,7 +346,7 @@ class CrossingTree(AdvertisingTree):
         waiting = tuple(targets)
         if not waiting:
             return
-        if voyage.tries > TRIES_MAX:
+        if voyage.tries > (TRIES_MAX_AT_REST if self._is_at_rest() else TRIES_MAX):
             self.host.dropped("no-route", voyage.event.id)
             return
         if not self._stranded:

@@ -1,6 +1,5 @@
 """What the neighbours' refreshes said: who is around, in which tree, how far from its root."""
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ class Neighbours:
         self._lifetime_s = lifetime_s
         self._known: dict[int, Neighbour] = {}
         self.newest_sequence = 0  # of all trees ever heard
-        self.lost_s = -math.inf  # when one was last found to be gone
 
     def hear(self, address: int, refresh: Refresh, now_s: float) -> None:
         self._known[address] = Neighbour(address, refresh, now_s)
@@ -32,15 +30,13 @@ class Neighbours:
         neighbour = self._known.get(address)
         return None if neighbour is None else neighbour.refresh
 
-    def forget(self, address: int, now_s: float) -> None:
-        if address in self._known:
-            del self._known[address]
-            self.lost_s = now_s
+    def forget(self, address: int) -> None:
+        self._known.pop(address, None)
 
     def present(self, now_s: float) -> Iterator[Neighbour]:
         """Those heard lately, in the order in which they were first met."""
         for neighbour in list(self._known.values()):
             if neighbour.heard_s < now_s - self._lifetime_s:
-                self.forget(neighbour.address, now_s)
+                del self._known[neighbour.address]
             else:
                 yield neighbour

@@ -155,7 +155,7 @@ class TreeProtocol(PetitioningTree):
                 self._settle()
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self.neighbours.forget(neighbour, self.host.now())
+        self.neighbours.forget(neighbour)
         if neighbour in self.former:
             del self.former[neighbour]
             self.host.cancel_timer(("linger", neighbour))
@@ -219,7 +219,7 @@ class TreeProtocol(PetitioningTree):
 
     def _lose_parent(self) -> None:
         if self.role == "member":
-            self.neighbours.forget(self.parent, self.host.now())
+            self.neighbours.forget(self.parent)
             self._become_searching()
 
     def _stand(self, root: int, standing: Standing) -> None:
