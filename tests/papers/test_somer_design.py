@@ -11,6 +11,7 @@ from roamcast.interests import Intervals
 from roamcast.protocols.api import NOBODY, Host, Site
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.somer import Somer
+from roamcast.protocols.trees.messages import Refresh
 from roamcast.testing import TinyNet, grid, line
 
 ALL = Intervals.of((0, 100))
@@ -77,6 +78,18 @@ def test_4_3_1_a_root_agrees_to_one_merge_per_refresh_period() -> None:
     assert sorted(set(trees(net).values())) in ([0, 4], [2, 4])
     net.run(30.0)
     assert set(trees(net).values()) == {4}
+
+
+def test_4_3_1_a_root_that_absorbs_a_tree_is_not_absorbed_in_the_same_refresh_period() -> None:
+    net = network(line(2), {0, 1}, merging_threshold=1)
+    net.run(0.5)
+    assert trees(net) == {0: 1, 1: 1}
+    call = Refresh(9, 100, 0, parent=NOBODY, absorbs=1)
+    net.node(1).on_message(9, call)
+    assert net.node(1).role == "root"
+    net.run(11.0)
+    net.node(1).on_message(9, call)
+    assert net.node(1).root == 9
 
 
 def test_4_3_1_a_node_far_from_its_root_branches_off_and_crops_until_levels_meet() -> None:

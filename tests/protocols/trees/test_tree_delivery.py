@@ -28,7 +28,8 @@ new roots that knew too little, ways between roots that nobody had been told of,
 
 LARGE_LESSONS = [
     50_059, 61_007, 61_031, 61_815, 61_826, 62_350, 62_647, 62_707, 63_131, 64_027,
-    64_263, 64_551, 72_425, 100_114, 104_886, 105_719,
+    64_263, 64_551, 72_425, 100_114, 104_886, 105_719, 102_175, 102_239, 102_495, 103_647,
+    104_526, 105_490, 401_031,
 ]
 """The same, up to 100 nodes: a tree absorbed after the event had passed through the other, news that came too late or
 not at all."""
@@ -79,6 +80,17 @@ def test_delivery_is_complete(protocol: str, seed: int) -> None:
     assert summarise(table)["delivery_ratio"] == 1.0
     check_deliveries(table)
     assert check_served(table, 0.0, within_s=40.0) > 20
+
+
+@pytest.mark.parametrize("seed", [200_036, 230_008, 230_050, 230_056, 230_078])
+@pytest.mark.parametrize("is_restless", [True, False])
+def test_delivery_is_complete_with_many_trees(seed: int, is_restless: bool) -> None:
+    """SOMER with up to 250 nodes, many roots apart: what is news in one corner has a long way to the other."""
+    causal = Causal(dependencies="a => b; a => c; b => d", node_share=0.2)
+    scenario = still((150, 200, 250)[seed % 3], seed, 60.0, causal=causal)
+    table = simulate(Run(scenario, "somer", restless("somer") if is_restless else {}, seed)).recorder.table()
+    check_deliveries(table)
+    assert check_served(table, 0.0, within_s=55.0) > 1000
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
