@@ -23,13 +23,14 @@ time.
 
 How soon depends on how rare news are. A new root, and one that has missed no neighbour for long (`REST_PERIODS`), tells
 them after `QUICK_HOLD_S`: in a network at rest everybody knows of a change before the links that it replaces end, and
-nothing is lost. Where neighbours come and go news wait for others, `WORD_HOLD_S` if they are of
-another root, and the time between two entries of one's own doubles from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`.
+nothing is lost. Where neighbours come and go news wait for others, `WORD_HOLD_S` if they are of another root, and the
+time between two entries of one's own doubles from `NEWS_SPACING_S` to `NEWS_SPACING_MAX_S`.
 
 An interest that shrinks waits for the period: until then somebody merely sends events in vain. So does a neighbour that
 went, as long as another way to it is known: events that miss it are sent another way by the root that misses it. Who
-comes within reach is told everything. An advertisement that cannot go on returns to its root and is told again; it also
-says which entry of the receiver the sender knows, so that one lost otherwise is noticed.
+comes within reach is told everything. An advertisement that cannot go on returns to its root and is told again; where
+neighbours come and go that often waits for the period. It also says which entry of the receiver the sender knows, so
+that one lost otherwise is noticed.
 
 Only roots keep an overlay; a node that becomes one starts with an empty table and is told by its neighbours.
 """
@@ -365,7 +366,7 @@ class AdvertisingTree(TreeProtocol):
             if next_hop is None:
                 self._deny_route(sender)
                 next_hop = self.parent  # back to its root
-            if next_hop != NOBODY:  # it is the sender if that takes this node for one of another tree
+            if next_hop != NOBODY and (next_hop != sender or self._is_at_rest()):
                 climbs = next_hop not in self.children
                 self.host.send(next_hop, replace(message, hops=message.hops + 1, climbs=climbs))
 
@@ -373,8 +374,8 @@ class AdvertisingTree(TreeProtocol):
         """What a neighbouring root was told lately did not get there: tell it once more, but not too often."""
         self._told.pop(neighbour, None)
         self._report_routes()  # what made it turn back was reported ahead of it
-        if neighbour in self._near:
-            wait_s = self._told_s.get(neighbour, 0.0) + NEWS_HOLD_S - self.host.now()
+        wait_s = self._told_s.get(neighbour, 0.0) + NEWS_HOLD_S - self.host.now()
+        if neighbour in self._near and (wait_s <= 0.0 or self._is_at_rest()):
             self.host.set_timer(max(0.0, wait_s), ("tell", neighbour))
 
     def _tell_all(self, neighbour: int) -> None:
