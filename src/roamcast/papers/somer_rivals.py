@@ -59,14 +59,14 @@ def widest_lead(values: Values, rivals: Iterable[str]) -> float:
 
 
 _WAITING = (
-    "SOMER takes 128, 183 and 283 ms on average with 50, 150 and 250 nodes, PS-MAODV 131, 189 and 254; it delivers "
-    "3, 17 and 21 % more events, and what only it delivers comes late. Half of all deliveries take no longer than "
-    "21, 54 and 86 ms (PS-MAODV 18, 46 and 74), over about as many hops (6.3, 10.6 and 13.3 on average; 5.5, 10.3 "
-    "and 13.4). At rest, without contention for the air, its ways are a little shorter (250 nodes, 3 seeds: 13.7 "
+    "SOMER takes 151, 168 and 284 ms on average with 50, 150 and 250 nodes, PS-MAODV 133, 193 and 246; it delivers "
+    "5, 16 and 20 % more events, and what only it delivers comes late. Half of all deliveries take no longer than "
+    "22, 53 and 91 ms (PS-MAODV 18, 47 and 72), over about as many hops (6.4, 10.3 and 13.2 on average; 5.5, 10.3 "
+    "and 13.2). At rest, without contention for the air, its ways are a little shorter (250 nodes, 3 seeds: 13.6 "
     "hops, PS-MAODV 14.5), so what it loses is air time: advertisements, route reports and frames sent across "
     "borders that are there no more keep the channel busier. What makes the means is the half second that a node "
-    "without a parent waits for replies, the same in all four here. With the 1.5 s of REDS, PS-MAODV takes 367, 532 "
-    "and 639 ms, and the thesis' lead is there."
+    "without a parent waits for replies, the same in all four here. With the 1.5 s of REDS, PS-MAODV takes 367, 500 "
+    "and 616 ms, and the thesis' lead is there."
 )
 
 FIGURE_6_5 = Figure(
@@ -130,10 +130,10 @@ FIGURE_6_5 = Figure(
 
 _ALIKE = (
     "All four lose most to movement: where only 3 % of the nodes fail they already miss 20 to 27 %, and with more "
-    "failures they decline alike. SOMER's lead over PS-MAODV is 3 to 6 points throughout, over DSAPST at most 1. "
-    "Without failures it grows with size: SOMER delivers 3 % more than PS-MAODV with 50 nodes, 21 % more with 250. "
+    "failures they decline alike. SOMER's lead over PS-MAODV is 4 to 7 points throughout, over DSAPST at most 2. "
+    "Without failures it grows with size: SOMER delivers 5 % more than PS-MAODV with 50 nodes, 20 % more with 250. "
     "Our rivals may be better than the thesis', because all four repair their trees with the same code here; how its "
-    "rivals repaired theirs is not known. With the wait of REDS PS-MAODV is 9 to 13 points behind."
+    "rivals repaired theirs is not known. With the wait of REDS PS-MAODV is 10 to 13 points behind."
 )
 
 FIGURE_6_6 = Figure(
@@ -233,11 +233,11 @@ FIGURE_6_7 = Figure(
             reported="at most about 10 % more",
             statistic=partial(largest_excess, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_most(0.10),
-            finding="36 % more with 50 and with 100 nodes, 47 % with 150, for 3, 10 and 14 % more deliveries. "
-            "Advertisements are a fifth of SOMER's publish/subscribe frames; events alone take 29, 27 and 37 % more. "
-            "At rest, with an ideal radio (250 nodes, 3 seeds), its events take 7 % more frames than PS-MAODV's, with "
-            "advertisements and subscriptions it is 23 %. Movement makes trees want other things all the time, and "
-            "each change is told to all roots.",
+            finding="40 % more with 50 nodes, 41 % with 100, 47 % with 150, for 4, 12 and 15 % more deliveries. "
+            "Advertisements are a fifth to a quarter of SOMER's publish/subscribe frames; events alone take 37, 30 and "
+            "34 % more. At rest, with an ideal radio (250 nodes, 3 seeds), its events take 9 % more frames than "
+            "PS-MAODV's, with advertisements and subscriptions it is 30 %. Movement makes trees want other things all "
+            "the time, and each change is told to all roots.",
         ),
         Claim(
             "It sends more maintenance messages, on average over sizes",
@@ -245,8 +245,8 @@ FIGURE_6_7 = Figure(
             statistic=partial(mean_saving, curve=f"PS-MAODV, {MAINTENANCE}", baseline=f"SOMER, {MAINTENANCE}"),
             region=at_least(0),
             finding="It sends a fifth less. Its trees are small, so refreshes and questions for a newer sequence "
-            "number do not go far: with 150 nodes 2.9 thousand refreshes a run against 5.5, and 1.4 thousand messages "
-            "about sequence numbers against 5.2. Its 3.4 thousand route reports and 0.7 thousand messages about "
+            "number do not go far: with 150 nodes 2.8 thousand refreshes a run against 5.4, and 1.3 thousand messages "
+            "about sequence numbers against 5.4. Its 3.4 thousand route reports and 0.7 thousand messages about "
             "causal roles do not outweigh that.",
         ),
     ),
@@ -276,7 +276,7 @@ FIGURE_6_8 = Figure(
             reported="fewer",
             statistic=partial(mean_saving, curve=f"SOMER, {EVENTS}", baseline=f"PS-MAODV, {EVENTS}"),
             region=at_least(0),
-            finding="26 % more with 50 nodes, 24 % with 100, 30 % with 150, for 3, 6 and 8 % more deliveries. Ways "
+            finding="29 % more with 50 nodes, 26 % with 100, 38 % with 150, for 2, 7 and 5 % more deliveries. Ways "
             "between trees are hardly shorter than those in one tree, and with subscriptions to a tenth of all events "
             "a tree of ten nodes wants 65 % of them: most events visit most roots.",
         ),
