@@ -38,8 +38,8 @@ to reach it are on their way (`TRIES_MAX_AT_REST`).
 
 A tree that absorbs another may have had an event before those who came with the other one. When a copy for such a tree
 comes to the root that agreed to take it over, the event goes down a second time, in copies without legs, which
-everybody passes on once, whether he has the event or not. (The copy goes on nevertheless: a third one may have been
-quicker.)
+everybody passes on once, whether he has the event or not. Unless the other root can be heard to be in this tree now,
+the copy goes on nevertheless: a third tree may have been quicker, or have taken a part.
 
 Refreshes get lost, so a node may take a neighbour for one of another tree when both are in the same by now, and events
 would go in circles. Who gets a copy by such a mistake answers with its refresh; one without any tree sends it back.
