@@ -104,8 +104,10 @@ def test_an_advertisement_that_could_not_go_on_is_told_again() -> None:
     net = three_in_a_row()
     net.subscribe(6, ALL)
     assert net.node(3).routes.drop(4)
+    before = len(net.records)
     net.node(6)._advertise()
     net.run(0.1)
+    assert [r for r in net.records[before:] if r.kind == "send" and r.node == 3 and "Advertisement" in r.text]  # back
     assert net.node(9).overlay.entries[6].interest is None
     net.run(3.0)
     assert net.node(9).overlay.entries[6].interest == ALL
