@@ -9,7 +9,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 
 import gc
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Kind, Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
-from roamcast.world.faults import Fault, fault_plan
+from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
+from roamcast.world.positioning import whereabouts
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import dcf_settings
 from roamcast.world.radio.ideal import IdealMedium
@@ -36,8 +37,6 @@ from roamcast.world.scenario import Run, run_id
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
-
-GOODBYE_S: Final = 0.5  # a leaving node's radio stays on for this long, so that its last words get out
 
 
 class Result(NamedTuple):
@@ -78,6 +77,7 @@ class Simulation(Oracle):
         self.recorder = Recorder(run_id(run))
         self.scheduler = Scheduler()
         self.movements: Movements | None = scenario_movements(scenario, run.seed)
+        self._whereabouts = whereabouts(scenario, self.movements, run.seed)
         self.topology = Topology(scenario.nodes)
         self.medium = self._medium(raw_frames)
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
@@ -181,10 +181,7 @@ class Simulation(Oracle):
             return
         end_s = self.run.scenario.duration_s
         for node in range(self.movements.nodes):
-            path = [corner for corner in self.movements.corners(node) if corner[0] < end_s]
-            if self.movements.velocity(node, path[-1][0]) != (0.0, 0.0):
-                path.append((end_s, *self.movements.position(node, end_s)))
-            for t_s, x_m, y_m in path:
+            for t_s, x_m, y_m in self.movements.until(node, end_s):
                 self.recorder.add(Record(t_s, "position", node, x_m=x_m, y_m=y_m))
 
     def _start_contacts(self) -> None:
@@ -269,7 +266,7 @@ class Simulation(Oracle):
             self,
             self.scheduler,
             self.medium,
-            self.movements,
+            self._whereabouts,
             self.recorder,
             self._delivered if self._causal else None,
         )
