@@ -90,17 +90,10 @@ class SimulatedHost(Host):
             self._on_delivery(self.address, event)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
-        self._recorder.add((
-            self._scheduler.now, "dropped", self.address, None, event_id or None, None, None, None, None, None,
-            None, reason, None, None, None,
-        ))  # fmt: skip
+        self._recorder.dropped(self._scheduler.now, self.address, reason, event_id)
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.add((
-            self._scheduler.now, "structure", self.address, None if peer == NOBODY else peer, None, None,
-            float(value),  # a level is a whole number, and a trace the same however it came about
-            None, None, None, aspect, detail, None, None, None,
-        ))  # fmt: skip
+        self._recorder.structure(self._scheduler.now, self.address, aspect, peer, value, detail)
 
 
 class _Alarm(Due):

@@ -14,6 +14,7 @@ from roamcast.causal import parse_specification
 from roamcast.form import source_digest
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
+from roamcast.trace.utility import parse_utility
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -156,9 +157,11 @@ class Workload(Settings, frozen=True):
     payload_bytes: int = 64  # above 1400 an event does not fit a frame: for protocols that split their messages
     start_s: float = 5.0  # first publications; gives structures time to form
     tail_s: float = 5.0  # no publications in the last seconds, so that every event has time to arrive
+    utility: str = ""  # what a receipt is worth by age: a deadline ("250ms") or a curve (`trace/utility.py`)
     causal: Causal = Causal()
 
     def __post_init__(self) -> None:
+        parse_utility(self.utility)
         for field in ("publisher_share", "subscriber_share", "selectivity", "audience_share", "burst_share"):
             require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
         for field in ("publishers", "subscribers"):

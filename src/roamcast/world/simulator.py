@@ -21,7 +21,8 @@ from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import Kind, Record
+from roamcast.trace.rows import InterestKind, interest_row, published_row, traffic_row
+from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
@@ -119,15 +120,15 @@ class Simulation(Oracle):
         for node, load in enumerate(self.medium.loads):
             for label, tally in load.items():
                 self.recorder.add(
-                    Record(
+                    traffic_row(
                         now,
                         "load",
                         node,
-                        value=tally.airtime_s,
-                        bytes=tally.bytes,
-                        count=tally.count,
+                        frames=tally.count,
+                        size_bytes=tally.bytes,
+                        airtime_s=tally.airtime_s,
                         category=tally.category,
-                        detail=label,
+                        label=label,
                     )
                 )
         for reason, count in sorted(self.medium.lost.items()):
@@ -243,14 +244,15 @@ class Simulation(Oracle):
         if not self._raw_frames:
             for label, tally in self.medium.tallies.items():
                 self.recorder.add(
-                    Record(
+                    traffic_row(
                         float(second),
                         "frame",
-                        value=tally.airtime_s,
-                        bytes=tally.bytes,
-                        count=tally.count,
+                        None,
+                        frames=tally.count,
+                        size_bytes=tally.bytes,
+                        airtime_s=tally.airtime_s,
                         category=tally.category,
-                        detail=label,
+                        label=label,
                     )
                 )
         self.medium.tallies.clear()
@@ -339,10 +341,10 @@ class Simulation(Oracle):
                 if protocol is not None:
                     protocol.advertise(interest)
 
-    def _record_interest(self, kind: Kind, node: int, interest: Interest) -> None:
+    def _record_interest(self, kind: InterestKind, node: int, interest: Interest) -> None:
         if self._lives[node]:  # a node that has never been on is nobody's subscriber yet
             language = self.run.scenario.workload.language
-            self.recorder.add(Record(self.scheduler.now, kind, node, category=language, detail=str(interest)))
+            self.recorder.add(interest_row(self.scheduler.now, kind, node, language, str(interest)))
 
     def _publish(self, node: int, action: Publish) -> None:
         now = self.scheduler.now
@@ -353,23 +355,12 @@ class Simulation(Oracle):
         self._published[node] += 1
         size = action.payload_bytes
         payload = self._payloads.setdefault(size, bytes(size))
-        event = Event(event_id(node, self._published[node]), now, action.content, payload, action.cause)
-        text = isinstance(action.content, str)
-        self.recorder.add(
-            Record(
-                now,
-                "published",
-                node,
-                event_id=event.id,
-                cause_id=event.cause or None,
-                value=None if text else float(action.content),
-                bytes=size,
-                count=None if self._causal is None else self._causal.chains(node, action.content),
-                category=self.run.scenario.workload.language,
-                detail=str(action.content) if text else None,
-                shortest_hops=self.topology.distances(node),
-            )
-        )
+        workload = self.run.scenario.workload
+        number = event_id(node, self._published[node])
+        event = Event(number, now, action.content, payload, action.cause, workload.utility)
+        chains = None if self._causal is None else self._causal.chains(node, action.content)
+        shortest_hops = self.topology.distances(node)
+        self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:
