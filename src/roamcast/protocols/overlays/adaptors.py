@@ -55,11 +55,16 @@ class Services:
         """The home brokers of the producers that may have something for a client."""
         return [broker for broker, offer in self.clients.registry.sources.items() if row.wants.may_match(offer)]
 
-    def mean_path_hops(self, producers: Iterable[int], broker: int) -> float:
-        """The mean length of the overlay paths from these brokers; those without a path are left out."""
-        lengths = [self.brokers.topology.distance(broker, producer) for producer in producers]
-        known = [length for length in lengths if length is not None]
-        return sum(known) / len(known) if known else 0.0
+    def gain_hops(self, producers: Iterable[int], candidate: int) -> float | None:
+        """By how much nearer the candidate is than this broker to the home brokers of producers, on average over those
+        to which both have a path. None: the overlay knows no path from the candidate to any of them."""
+        distance = self.brokers.topology.distance
+        gains: list[int] = []
+        for producer in producers:
+            here, there = distance(self.host.address, producer), distance(candidate, producer)
+            if here is not None and there is not None:
+                gains.append(here - there)
+        return sum(gains) / len(gains) if gains else None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -105,9 +110,10 @@ class HomeBrokerAdaptor(Adaptor):
         if own_load > threshold or event.load > threshold:
             return event.load < own_load  # one is overloaded: the other; both: the lighter
         producers = services.producers_of(row)
-        here = services.mean_path_hops(producers, services.host.address) + event.home_hops
-        there = services.mean_path_hops(producers, event.candidate) + event.distance_hops
-        return there < here
+        gain_hops = services.gain_hops(producers, event.candidate) if producers else 0.0
+        if gain_hops is None:
+            return False  # a broker that this one has not heard of is not a nearer one
+        return gain_hops + event.home_hops - event.distance_hops > services.parameters.hysteresis_hops
 
 
 class LoadBalancingAdaptor(Adaptor):

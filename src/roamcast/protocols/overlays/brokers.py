@@ -8,9 +8,9 @@ A broker that starts discovers its neighbours at once and, for `bootstrap_s`, pr
 `bootstrap_period_s`, so that the network knows itself after seconds rather than after as many update periods as the
 overlay is wide. What stands then is the overlay that a broker without a topology adaptor keeps for good.
 
-Each update period a broker gives its own row a new sequence number even if its neighbours are the same. The number then
-is also a sign of life (brokers that show none for `silent_periods` are forgotten), and a lost propagation is made up
-for by the next.
+A broker gives its own row a new sequence number when its neighbours or its load have changed, and at the latest every
+`refresh_periods` as a sign of life. Brokers that give none for `silent_periods` are forgotten. A row whose propagation
+was lost is made up for by its next one.
 """
 
 from enum import StrEnum
@@ -58,6 +58,7 @@ class BrokerManager(Component):
         self._started_s = host.now()
         self._life = int(host.now() * 1000)
         self._sequence = self._life  # ahead of all rows of a former life
+        self._periods = 0  # update periods since this broker's row was last renewed
         self._shown: tuple[int, ...] = ()
         self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
         self._told: dict[int, None] = {}  # neighbours at the last propagation
@@ -147,10 +148,20 @@ class BrokerManager(Component):
         return sighting.hops, sighting.broker not in self.neighbours, mixed
 
     def _renew_own_row(self) -> None:
+        """Gives this broker's row a new number if it has changed, or as a sign of life."""
+        known = self.topology.rows.get(self.host.address)
+        neighbours = tuple(sorted(self.neighbours.items()))
+        self._periods += 1
+        if (
+            known is not None
+            and known.neighbours == neighbours
+            and abs(known.load - self._resources.load) <= self._parameters.load_step
+            and self._periods < self._parameters.refresh_periods
+        ):
+            return
+        self._periods = 0
         self._sequence += 1
-        row = LinkState(
-            self.host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load, self._life
-        )
+        row = LinkState(self.host.address, self._sequence, neighbours, self._resources.load, self._life)
         self.topology.merge(row, self.host.now())
         self._show_links()
 

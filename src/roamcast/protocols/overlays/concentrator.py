@@ -21,7 +21,7 @@ import msgspec
 from roamcast.errors import CallerError, PeerError
 from roamcast.protocols.api import Host, Message
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
+from roamcast.protocols.overlays.messages import Branch, Carried, Forward, Fragment, Payload, Relayed, Spread
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
 from roamcast.protocols.routing import AodvParameters, Unicast, unicast
@@ -67,6 +67,7 @@ class Concentrator(Component):
             parameters=AodvParameters(buffer_packets=parameters.buffer_packets),
         )
         self.path: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)  # a broker's knows better
+        self.on_unreachable: Callable[[int], None] = lambda node: None  # a node could not be reached
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
         self._parameters = parameters
         self._patience = Patience(parameters)
@@ -79,6 +80,7 @@ class Concentrator(Component):
     def declare(self, inputs: Inputs) -> None:
         self.unicast.declare(inputs)
         self.on(Carried, self._relay)
+        self.on(Spread, self._on_spread)
         self.on(Fragment, self._assemble)
         inputs.on_timer(ConcentratorTimer.RETRY, self._ticker.tick)
 
@@ -100,6 +102,20 @@ class Concentrator(Component):
     def carry(self, path: tuple[int, ...], payload: Any) -> None:
         """Sends a payload along a source route, which ends with its destination."""
         self._send_straight(path[0], Carried(self.host.address, path[1:], 0, 0, payload))
+
+    def spread(self, message: Spread) -> None:
+        """Sends an event along a tree of source routes: one copy to each first broker, with the branches behind it."""
+        by_first: dict[int, list[Branch]] = {}
+        for path, targets in message.branches:
+            by_first.setdefault(path[0], []).append((path[1:], targets))
+        for first, branches in by_first.items():
+            if len(branches) == 1:
+                path, targets = branches[0]
+                forward = Forward(message.source, message.base_hops, targets, message.event)
+                self._send_straight(first, Carried(message.source, path, message.hops, 0, forward))
+            else:
+                copy = Spread(message.source, message.base_hops, message.hops, tuple(branches), message.event)
+                self._send_straight(first, copy)
 
     def ask(
         self,
@@ -141,15 +157,24 @@ class Concentrator(Component):
 
     def _on_unreachable(self, destination: int, payload: Message) -> None:
         self.suspects[destination] = self.host.now() + self._parameters.suspicion_s
-        if not isinstance(payload, Carried):
-            return
-        if payload.path:
-            end = payload.path[-1]
-            way = self.path(end) if payload.detours < self._parameters.detours_max else (end,)
-            detour = Carried(payload.origin, way[1:], payload.hops, payload.detours + 1, payload.payload)
-            self._send_straight(way[0], detour)
-        else:
+        self.on_unreachable(destination)
+        if type(payload) is Carried:
+            self._detour(payload)
+        elif type(payload) is Spread:
+            for path, targets in payload.branches:
+                forward = Forward(payload.source, payload.base_hops, targets, payload.event)
+                self._detour(Carried(payload.source, path, payload.hops, 0, forward))
+
+    def _detour(self, message: Carried) -> None:
+        """The next broker of a source route is unreachable: takes another path to the route's end."""
+        if not message.path:
             self.host.dropped(NO_PATH)
+            return
+        end = message.path[-1]
+        path = self.path(end) if message.detours < self._parameters.detours_max else (end,)
+        self._send_straight(
+            path[0], Carried(message.origin, path[1:], message.hops, message.detours + 1, message.payload)
+        )
 
     # -- Inside ----------------------------------------------------------------------------------------------------
 
@@ -172,6 +197,17 @@ class Concentrator(Component):
         else:
             self.suspects.pop(source, None)
             self._on_arrival(message.origin, message.payload, hops)
+
+    def _on_spread(self, source: int, message: Spread, hops: int) -> None:
+        hops = min(255, message.hops + hops)
+        onward = tuple(branch for branch in message.branches if branch[0])
+        for path, targets in message.branches:
+            if not path:
+                self.suspects.pop(source, None)
+                forward = Forward(message.source, message.base_hops, targets, message.event)
+                self._on_arrival(message.source, forward, hops)
+        if onward:
+            self.spread(Spread(message.source, message.base_hops, hops, onward, message.event))
 
     def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
         key = (source, piece.number)

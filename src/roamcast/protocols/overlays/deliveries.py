@@ -130,7 +130,7 @@ class Deliveries(Component):
                     kept.sequence = row.sequence
         row.unsettled.append(Unsettled(event.publisher, event.number, None if outcome.is_kept else row.sequence))
         row.acknowledge(row.acknowledged)  # settles what had no delivery
-        self._receipts.note(row, event.publisher)
+        self._receipts.note_processed(row, event.publisher)
         self.on_progress(row)
 
     # -- Out -------------------------------------------------------------------------------------------------------

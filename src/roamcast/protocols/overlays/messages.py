@@ -30,6 +30,8 @@ Count = Annotated[int, Meta(ge=0, lt=2**62)]
 Load = Annotated[float, Meta(ge=0)]  # share of time that a broker's CPU is busy; above 1 when work piles up
 Cursor = tuple[Address, Count]  # a publisher, and the number of its latest event that has been dealt with
 Want = tuple[Interest, float]  # a subscription, and when it was made, s
+Target = tuple[Address, Count, Count]  # a consumer, its epoch, its previous event of this producer
+Branch = tuple[tuple[Address, ...], tuple[Target, ...]]  # the path to a broker that comes next, and its consumers
 Text = Annotated[str, Meta(max_length=4096)]
 
 
@@ -221,7 +223,19 @@ class Forward(Message, frozen=True, tag=34):
 
     source: Address  # the producer's home broker
     hops: Hops  # from the producer to there
-    targets: tuple[tuple[Address, Count, Count], ...]  # consumer, its epoch, its previous event of this producer
+    targets: tuple[Target, ...]
+    event: Event
+
+
+class Spread(Message, frozen=True, tag=46):
+    """An event on a tree of source routes, from its producer's home broker to all brokers whose clients want it."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    source: Address  # the producer's home broker
+    base_hops: Hops  # from the producer to there
+    hops: Hops  # frames in a row that brought it from there to the sender of this frame
+    branches: tuple[Branch, ...]  # what lies behind the receiver of this frame
     event: Event
 
 
@@ -368,5 +382,6 @@ Payload = (
     | Served
     | Fragment
     | Carried
+    | Spread
 )
 Messages = Control | Routed[Payload] | Seek | Found

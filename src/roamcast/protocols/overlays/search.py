@@ -13,7 +13,7 @@ from typing import NamedTuple
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.messages import Found, Seek
-from roamcast.protocols.overlays.parameters import OverlaysParameters, parse_rings
+from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters, parse_rings
 
 
 class SearchTimer(StrEnum):
@@ -37,6 +37,7 @@ class RingSearch(Component):
         self._load = load  # this broker's own load; None if this node is no broker
         self._number = int(host.now() * 1000)  # ahead of all searches of a former life
         self._ring = 0
+        self._hops_max = 0  # of the search that is running
         self._found: dict[int, Sighting] = {}
         self._waiting: list[Callable[[list[Sighting]], None]] = []
         self._heard_from: dict[tuple[int, int], int] = {}  # search -> the neighbour it came from first
@@ -49,8 +50,11 @@ class RingSearch(Component):
         inputs.on_timer(SearchTimer.RING, self._next_ring)
         inputs.on_timer(SearchTimer.REPEAT, self._repeat)
 
-    def start(self, on_result: Callable[[list[Sighting]], None]) -> None:
-        """Looks for the nearest brokers, this node not among them; the result is sorted and may be empty."""
+    def start(self, on_result: Callable[[list[Sighting]], None], hops_max: int = RING_HOPS_MAX) -> None:
+        """Looks for the nearest brokers, this node not among them; the result is sorted and may be empty.
+
+        The search ends with the first ring that reaches `hops_max`."""
+        self._hops_max = max(hops_max, self._hops_max) if self._waiting else hops_max
         self._waiting.append(on_result)
         if len(self._waiting) == 1:
             self._ring = 0
@@ -68,8 +72,9 @@ class RingSearch(Component):
         self.host.set_timer(2 * self._parameters.hop_time_s * (ttl + 1), (SearchTimer.RING, 0))
 
     def _next_ring(self, _: int) -> None:
+        reached_hops = self._rings[self._ring]
         self._ring += 1
-        if not self._found and self._ring < len(self._rings):
+        if not self._found and self._ring < len(self._rings) and reached_hops < self._hops_max:
             self._seek()
             return
         result = sorted(self._found.values())

@@ -30,6 +30,8 @@ from roamcast.protocols.overlays.messages import (
     RegisterAck,
     Registration,
     Registrations,
+    Spread,
+    Target,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Patience, Ticker
@@ -43,11 +45,9 @@ class SourcesTimer(StrEnum):
     """The key is always 0."""
 
     ACKNOWLEDGE = "sources.acknowledge"  # tell producers what has been received and what they may forget
+    RELEASE = "sources.release"  # tell producers what they may forget, if nothing else had to be told
     RETRY = "sources.retry"  # repeat what was not received
     IDLE = "sources.idle"  # the last producer left some time ago
-
-
-Target = tuple[int, int, int]  # client, its epoch, its previous event
 
 
 class Subscriber:
@@ -89,6 +89,7 @@ class SourceManager(Component):
         self._informed: dict[int, tuple[int, int]] = {}  # broker -> its life and the announcement that it knows
         self._asked_s: dict[int, float] = {}  # broker -> the sign of life on which it was told
         self._acknowledgements: dict[int, None] = {}
+        self._releases: dict[int, None] = {}  # publishers that are to be told what they may forget
         self._is_complete = False  # all known brokers have answered the current announcement
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, SourcesTimer.RETRY, parameters.retry_s, self._tick)
@@ -101,6 +102,7 @@ class SourceManager(Component):
         self._concentrator.on(Receipt, self._on_receipt)
         self._concentrator.on(Detour, self._on_detour)
         inputs.on_timer(SourcesTimer.ACKNOWLEDGE, self._acknowledge)
+        inputs.on_timer(SourcesTimer.RELEASE, self._on_release)
         inputs.on_timer(SourcesTimer.RETRY, self._ticker.tick)
         inputs.on_timer(SourcesTimer.IDLE, self._idle)
         self._channel.register(BrokerPropagation, lambda _: self._inform())
@@ -275,8 +277,7 @@ class SourceManager(Component):
         for client in wanting:
             subscriber = self.subscribers[client]
             by_site.setdefault(subscriber.site, []).append((client, subscriber.rank[0], previous[client]))
-        for site, targets in by_site.items():
-            self._forward(entry, site, targets)
+        self._forward(entry, by_site)
         self._patience.tried(entry, self.host.now())
         for expired in log.expire(float("-inf"), self._parameters.store_events):
             self.host.dropped(FULL, expired.event.id)
@@ -291,13 +292,17 @@ class SourceManager(Component):
             if subscriber is not None:
                 site = subscriber.site_of(log.publisher, number)
                 by_site.setdefault(site, []).append((client, subscriber.rank[0], log.previous(client, number)))
-        for site, targets in by_site.items():
-            self._forward(entry, site, targets)
+        self._forward(entry, by_site)
         self._ticker.start()
 
-    def _forward(self, entry: Entry, site: int, targets: list[Target]) -> None:
-        message = Forward(self.host.address, entry.hops, tuple(targets), entry.event)
-        self._concentrator.carry(self._brokers.path(site), message)
+    def _forward(self, entry: Entry, by_site: dict[int, list[Target]]) -> None:
+        if self._parameters.event_tree:
+            branches = tuple((self._brokers.path(site), tuple(targets)) for site, targets in by_site.items())
+            self._concentrator.spread(Spread(self.host.address, entry.hops, 0, branches, entry.event))
+            return
+        for site, targets in by_site.items():
+            message = Forward(self.host.address, entry.hops, tuple(targets), entry.event)
+            self._concentrator.carry(self._brokers.path(site), message)
 
     def _on_receipt(self, source: int, message: Receipt, hops: int) -> None:
         for client, epoch, publisher, processed, settled in message.rows:
@@ -315,12 +320,26 @@ class SourceManager(Component):
         now_s = self.host.now()
         for publisher, log in self.logs.items():
             if now_s >= log.held_until_s and log.release(now_s - self._parameters.linger_s):
-                self._acknowledge_soon(publisher)
+                self._acknowledge_release(publisher)
 
     def _acknowledge_soon(self, publisher: int) -> None:
         if not self._acknowledgements:
             self.host.set_timer(self._parameters.acknowledgement_delay_s, (SourcesTimer.ACKNOWLEDGE, 0))
         self._acknowledgements[publisher] = None
+
+    def _acknowledge_release(self, publisher: int) -> None:
+        """The producer may forget events: it is told with the next acknowledgement, or after a while."""
+        if not self._parameters.release_delay_s:
+            self._acknowledge_soon(publisher)
+            return
+        if not self._releases:
+            self.host.set_timer(self._parameters.release_delay_s, (SourcesTimer.RELEASE, 0))
+        self._releases[publisher] = None
+
+    def _on_release(self, _: int) -> None:
+        releases, self._releases = self._releases, {}
+        for publisher in releases:
+            self._acknowledge_soon(publisher)
 
     def _acknowledge(self, _: int) -> None:
         for publisher in self._acknowledgements:
@@ -328,6 +347,7 @@ class SourceManager(Component):
                 log = self.logs[publisher]
                 received = log.intake.taken.get(publisher, 0)
                 self._concentrator.send(publisher, PublishAck(received, log.released))
+                self._releases.pop(publisher, None)
         self._acknowledgements.clear()
 
     def _tick(self, now_s: float) -> bool:
@@ -337,7 +357,7 @@ class SourceManager(Component):
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
                 for _client in entry.unreceived:
                     self.host.dropped(EXPIRED, entry.event.id)
-                self._acknowledge_soon(log.publisher)
+                self._acknowledge_release(log.publisher)
             for entry in log.entries.values():
                 if entry.unreceived and entry.due_s <= now_s:
                     self._patience.tried(entry, now_s)
@@ -378,5 +398,5 @@ class SourceManager(Component):
                 last = tuple((publisher, number) for publisher, number in subscriber.switch.items() if number)
         answer = DetourAck(message.client, message.epoch, message.generation, known, last)
         self._concentrator.send(source, answer)
-        if message.site != source:
+        if message.site != source and self._parameters.detour_ack_to_destination:
             self._concentrator.send(message.site, answer)
