@@ -44,7 +44,13 @@ def broker(net: TinyNet[Protocol], address: int) -> Broker:
 
 def diamond() -> TinyNet[Protocol]:
     """Producer 0 at broker 1; consumer 4 hears brokers 2 and 3. Nobody moves unless told."""
-    net = tiny([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
+    net = tiny(
+        [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)],
+        "1-3",
+        adaptors="",
+        discovery_period_s=1000.0,
+        detour_ack_to_destination=True,
+    )
     net.subscribe(4, ALL)
     return net
 

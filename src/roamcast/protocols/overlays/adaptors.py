@@ -120,7 +120,8 @@ class LoadBalancingAdaptor(Adaptor):
     """An overloaded broker gives the client that costs most to the least loaded of its neighbours.
 
     The home-broker adaptor keeps clients away from overloaded brokers, but acts only when a client moves. This one acts
-    on the load itself, on one client per reading, and only if the neighbour will still be the less loaded of the two.
+    on the load itself, on one client at a time, and only if the busier of the two brokers will then be clearly less busy
+    than this one is now (`balancing_gain`).
     """
 
     events = (LoadMeasured, ModulatorMeasured)
@@ -148,8 +149,9 @@ class LoadBalancingAdaptor(Adaptor):
         cpu_s, client = max(shares)
         moved = event.load * cpu_s / total_s if total_s else 0.0
         after = services.brokers.load(lightest) + moved
-        fits = after < min(event.load, services.parameters.overload_threshold)
-        if fits and services.relocation.migrate(client, lightest):
+        busier = max(after, event.load - moved)
+        pays = busier < (1 - services.parameters.balancing_gain) * event.load
+        if pays and services.relocation.migrate(client, lightest):
             services.brokers.loads[lightest] = after
             self._rests_until_s = now_s + services.parameters.balancing_rest_s
 

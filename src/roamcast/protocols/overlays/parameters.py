@@ -110,6 +110,8 @@ class OverlaysParameters(api.Parameters, frozen=True):
     load_weight: float = 0.5
     # Events that wait for a broker's CPU at most, 1 to 10^6.
     work_queue_max: int = 512
+    # Load balancing: a client moves only if the busier of the two brokers is then less busy by this share, 0 to 1.
+    balancing_gain: float = 0.1
     # Load balancing: time in seconds until the load shows what a relocation has changed; until then there is no other.
     balancing_rest_s: float = 6.0
     # Placement: a modulator moves upstream if it puts out less than this share of its input's bytes, 0 to 1 [6].
@@ -187,7 +189,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
 
 
 _RANGES: Final = (
-    (0, 1, "broker_share placement_share receipt_patience"),
+    (0, 1, "broker_share placement_share receipt_patience balancing_gain"),
     (0, 1e9, "overload_threshold load_step hysteresis_hops"),
     (1, 64, "neighbours_max"),
     (0, 255, "detours_max"),
