@@ -120,8 +120,8 @@ class LoadBalancingAdaptor(Adaptor):
     """An overloaded broker gives the client that costs most to the least loaded of its neighbours.
 
     The home-broker adaptor keeps clients away from overloaded brokers, but acts only when a client moves. This one acts
-    on the load itself, on one client at a time, and only if the busier of the two brokers will then be clearly less busy
-    than this one is now (`balancing_gain`).
+    on the load itself, on one client at a time, and only if the busier of the two brokers will then be less busy than
+    this one is now, by the share `balancing_gain`.
     """
 
     events = (LoadMeasured, ModulatorMeasured)

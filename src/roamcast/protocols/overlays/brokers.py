@@ -19,11 +19,12 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.messages import LinkState, Probe, Topology
+from roamcast.protocols.overlays.messages import PATH_MAX, LinkState, Probe, Topology
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.overlays.tables import TopologyTable
+from roamcast.protocols.routing.sequence import MODULUS, newer, successor
 
 
 class BrokersTimer(StrEnum):
@@ -57,7 +58,7 @@ class BrokerManager(Component):
         self._parameters = parameters
         self._started_s = host.now()
         self._life = int(host.now() * 1000)
-        self._sequence = self._life  # ahead of all rows of a former life
+        self._sequence = self._life % MODULUS  # normally ahead of all rows of a former life
         self._periods = 0  # update periods since this broker's row was last renewed
         self._shown: tuple[int, ...] = ()
         self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
@@ -101,7 +102,8 @@ class BrokerManager(Component):
         if not self._parameters.source_routing:
             return (destination,)
         suspects = frozenset(node for node in list(self._concentrator.suspects) if self._concentrator.is_suspect(node))
-        return self.topology.path(destination, suspects) or (destination,)
+        path = self.topology.path(destination, suspects)
+        return path if path is not None and len(path) < PATH_MAX else (destination,)
 
     def load(self, broker: int) -> float:
         """What is known of a broker's load; nothing counts as idle."""
@@ -160,7 +162,7 @@ class BrokerManager(Component):
         ):
             return
         self._periods = 0
-        self._sequence += 1
+        self._sequence = successor(self._sequence)
         row = LinkState(self.host.address, self._sequence, neighbours, self._resources.load, self._life)
         self.topology.merge(row, self.host.now())
         self._show_links()
@@ -171,8 +173,11 @@ class BrokerManager(Component):
         has_newcomers = False
         for row in message.rows:
             if row.broker == self.host.address:
+                self._outdo(row)
                 continue
             known = self.topology.rows.get(row.broker)
+            if known is None and len(self.topology.rows) > self._parameters.brokers_max:
+                continue
             if self.topology.merge(row, now_s):
                 self.loads[row.broker] = row.load
                 has_newcomers = has_newcomers or known is None or known.life != row.life
@@ -186,6 +191,13 @@ class BrokerManager(Component):
             self._teach(source)
         if changed:
             self._channel.post(BrokerPropagation(source, changed))
+
+    def _outdo(self, row: LinkState) -> None:
+        """A row in this broker's name, of a former life or forged, is newer than its own: it goes beyond that."""
+        if newer(row.sequence, self._sequence):
+            self._sequence = row.sequence
+            self._periods = self._parameters.refresh_periods
+            self._renew_own_row()
 
     def _teach(self, novice: int) -> None:
         """Tells a broker that has just started everything, once per update period."""

@@ -31,6 +31,8 @@ Handler = Callable[[int, Any, int], None]  # source, message, hops
 PIECE_BYTES: Final = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
 ASSEMBLIES_MAX: Final = 64  # messages that may be incomplete at one time
 NO_PATH: Final = "overlays: no path"
+BAD_ROUTE: Final = "overlays: bad source route"
+TOO_MANY: Final = "overlays: too many requests"
 
 # What brokers tell each other about events goes where events go: those routes are in use.
 _RELAYED: Final = frozenset(get_args(Relayed))
@@ -126,6 +128,9 @@ class Concentrator(Component):
         on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Sends a request until it is answered; a new one with the same key replaces the old."""
+        if len(self._requests) >= self._parameters.requests_max and key not in self._requests:
+            self.host.dropped(TOO_MANY)
+            return
         request = _Request(destination, message, tries_max, on_failure)
         self._requests[key] = request
         self._patience.tried(request, self.host.now())
@@ -157,6 +162,8 @@ class Concentrator(Component):
 
     def _on_unreachable(self, destination: int, payload: Message) -> None:
         self.suspects[destination] = self.host.now() + self._parameters.suspicion_s
+        if len(self.suspects) > self._parameters.brokers_max:
+            del self.suspects[next(iter(self.suspects))]
         self.on_unreachable(destination)
         if type(payload) is Carried:
             self._detour(payload)
@@ -167,7 +174,7 @@ class Concentrator(Component):
 
     def _detour(self, message: Carried) -> None:
         """The next broker of a source route is unreachable: takes another path to the route's end."""
-        if not message.path:
+        if not message.path or message.detours > self._parameters.detours_max:
             self.host.dropped(NO_PATH)
             return
         end = message.path[-1]
@@ -193,14 +200,29 @@ class Concentrator(Component):
         hops = min(255, message.hops + hops)
         path = message.path
         if path:
+            if not self._is_sound(path, hops):
+                self.host.dropped(BAD_ROUTE)
+                return
             self._send_straight(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
         else:
             self.suspects.pop(source, None)
             self._on_arrival(message.origin, message.payload, hops)
 
+    def _is_sound(self, path: tuple[int, ...], hops: int) -> bool:
+        """A source route passes no broker twice, nor this one again; its end may be a client that is a broker too."""
+        relays = path[:-1]
+        return (
+            hops < self._parameters.route_hops_max
+            and self.host.address not in relays
+            and len(set(relays)) == len(relays)
+        )
+
     def _on_spread(self, source: int, message: Spread, hops: int) -> None:
         hops = min(255, message.hops + hops)
         onward = tuple(branch for branch in message.branches if branch[0])
+        if any(not self._is_sound(path, hops) for path, _ in onward):
+            self.host.dropped(BAD_ROUTE)
+            return
         for path, targets in message.branches:
             if not path:
                 self.suspects.pop(source, None)
@@ -220,7 +242,7 @@ class Concentrator(Component):
         del self._assemblies[key]
         try:
             message = _decoder.decode(b"".join(pieces[index] for index in sorted(pieces)))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise PeerError(f"fragments of {source}: {error}") from None
         self._on_arrival(source, message, hops)
 

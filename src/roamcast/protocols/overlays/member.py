@@ -18,6 +18,7 @@ from roamcast.protocols.overlays.messages import Attach, Attached, Detach, Repor
 from roamcast.protocols.overlays.modulators import compile_modulator
 from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters
 from roamcast.protocols.overlays.publications import Publications
+from roamcast.protocols.overlays.ranks import is_newer_epoch, next_epoch
 from roamcast.protocols.overlays.reception import Reception
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.subscriptions import Subscriptions
@@ -174,7 +175,7 @@ class Member(Component):
             self.host.set_timer(pause_s, (MemberTimer.SEEK, 0))
 
     def _attach_anew(self, broker: int) -> None:
-        self._home.epoch = max(self._home.epoch + 1, int(self.host.now() * 1000))  # ahead of all of a former life
+        self._home.epoch = next_epoch(self._home.epoch, self.host.now())
         self._generation = 0
         self.reception.begin_epoch()
         self._candidate = broker
@@ -194,6 +195,9 @@ class Member(Component):
         self._concentrator.ask(ATTACH, self._candidate, message, self._parameters.attach_tries, self._seek_home)
 
     def _on_attached(self, source: int, message: Attached, hops: int) -> None:
+        if source == self._candidate and self.home == NOBODY and is_newer_epoch(message.epoch, self._home.epoch):
+            self._home.epoch = message.epoch  # of a former life, or claimed by somebody else: this client goes beyond
+            self._attach_anew(source)
         if message.epoch != self._home.epoch or self._candidate == NOBODY:
             return
         if message.version == self._version:

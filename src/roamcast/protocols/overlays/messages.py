@@ -24,14 +24,21 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.routing import Control, Routed
-from roamcast.protocols.routing.messages import Address, Hops
+from roamcast.protocols.routing.messages import Address, Hops, Sequence
 
-Count = Annotated[int, Meta(ge=0, lt=2**62)]
+BRANCHES_MAX = 64
+PATH_MAX = 32
+NEIGHBOURS_MAX = 256
+
+Epoch = Sequence  # on a circle (`ranks.py`)
+Path = Annotated[tuple[Address, ...], Meta(max_length=PATH_MAX)]  # brokers; the destination is last
+COUNT_MAX = 2**62 - 1
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Load = Annotated[float, Meta(ge=0)]  # share of time that a broker's CPU is busy; above 1 when work piles up
 Cursor = tuple[Address, Count]  # a publisher, and the number of its latest event that has been dealt with
 Want = tuple[Interest, float]  # a subscription, and when it was made, s
-Target = tuple[Address, Count, Count]  # a consumer, its epoch, its previous event of this producer
-Branch = tuple[tuple[Address, ...], tuple[Target, ...]]  # the path to a broker that comes next, and its consumers
+Target = tuple[Address, Epoch, Count]  # a consumer, its epoch, its previous event of this producer
+Branch = tuple[Path, tuple[Target, ...]]  # the path to a broker, and its consumers
 Text = Annotated[str, Meta(max_length=4096)]
 
 
@@ -52,6 +59,7 @@ class Found(Message, frozen=True, tag=17):
     broker: Address
     hops: Hops  # from the origin to the broker
     load: Load
+    ttl: Hops  # frames in a row that may still carry it, this one included
 
 
 # -- Between clients and their home brokers ------------------------------------------------------------------------
@@ -63,7 +71,7 @@ class Attach(Message, frozen=True, tag=16):
     category: ClassVar[Category] = "publish_subscribe"
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     version: Count
     wants: tuple[Want, ...]
     modulator: Text
@@ -75,7 +83,7 @@ class Attach(Message, frozen=True, tag=16):
 class Attached(Message, frozen=True, tag=17):
     """I am your home broker."""
 
-    epoch: Count
+    epoch: Epoch
     version: Count
 
 
@@ -83,33 +91,33 @@ class Report(Message, frozen=True, tag=18):
     """A client's periodic word to its home broker: I am here, and no other broker is nearer to me than this one."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     nearest: Address | None
     distance_hops: Hops  # to `nearest`
     load: Load  # of `nearest`
 
 
 class ReportAck(Message, frozen=True, tag=19):
-    epoch: Count
+    epoch: Epoch
     known: bool  # false: I do not know you
 
 
 class Welcome(Message, frozen=True, tag=20):
     """After a relocation: I am your home broker from now on."""
 
-    epoch: Count
+    epoch: Epoch
     generation: Count
 
 
 class WelcomeAck(Message, frozen=True, tag=21):
-    epoch: Count
+    epoch: Epoch
     generation: Count
 
 
 class Detach(Message, frozen=True, tag=22):
     """I am not yours any more, in no epoch up to this."""
 
-    epoch: Count
+    epoch: Epoch
     is_final: bool  # nor anybody else's: forget what I wanted
 
 
@@ -133,7 +141,7 @@ class Delivery(Message, frozen=True, tag=25):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    epoch: Count
+    epoch: Epoch
     sequence: Count
     site: Address  # the broker where the modulator runs: whom to acknowledge to
     hops: Hops  # that the event took from its producer to the site
@@ -144,7 +152,7 @@ class Delivery(Message, frozen=True, tag=25):
 class DeliveryAck(Message, frozen=True, tag=26):
     category: ClassVar[Category] = "publish_subscribe"
 
-    epoch: Count
+    epoch: Epoch
     sequence: Count  # everything up to this arrived
 
 
@@ -155,8 +163,8 @@ class LinkState(Message, frozen=True, tag=27):
     """A broker's own row of the topology table, and what others should know about it."""
 
     broker: Address
-    sequence: Count
-    neighbours: tuple[tuple[Address, Hops], ...]  # with the length of the link in hops
+    sequence: Sequence  # on a circle, as an epoch is
+    neighbours: Annotated[tuple[tuple[Address, Hops], ...], Meta(max_length=NEIGHBOURS_MAX)]  # length of the link, hops
     load: Load
     life: Count  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
 
@@ -182,7 +190,7 @@ class Registration(Message, frozen=True, tag=30):
     """What a producer's home broker knows about one consumer."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
     version: Count
     site: Address  # the broker where its modulator runs: where its events go
@@ -211,7 +219,7 @@ class RegisterAck(Message, frozen=True, tag=33):
     category: ClassVar[Category] = "publish_subscribe"
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
     version: Count
 
@@ -235,7 +243,7 @@ class Spread(Message, frozen=True, tag=46):
     source: Address  # the producer's home broker
     base_hops: Hops  # from the producer to there
     hops: Hops  # frames in a row that brought it from there to the sender of this frame
-    branches: tuple[Branch, ...]  # what lies behind the receiver of this frame
+    branches: Annotated[tuple[Branch, ...], Meta(max_length=BRANCHES_MAX)]  # behind the receiver of this frame
     event: Event
 
 
@@ -244,7 +252,7 @@ class Receipt(Message, frozen=True, tag=35):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    rows: tuple[tuple[Address, Count, Address, Count, Count], ...]  # client, epoch, publisher, processed, settled
+    rows: tuple[tuple[Address, Epoch, Address, Count, Count], ...]  # client, epoch, publisher, processed, settled
 
 
 class Probe(Message, frozen=True, tag=36):
@@ -258,13 +266,13 @@ class HandoffRequest(Message, frozen=True, tag=37):
     """Will you take this client's modulator?"""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count  # that it would begin
 
 
 class HandoffAck(Message, frozen=True, tag=38):
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
     accepted: bool
 
@@ -273,7 +281,7 @@ class Detour(Message, frozen=True, tag=39):
     """To the producers' home brokers: from now on send this client's events there."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
     site: Address
 
@@ -282,7 +290,7 @@ class DetourAck(Message, frozen=True, tag=40):
     """Switched. To the old site: these are the last events that I sent you for the client."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
     known: bool  # false: the client is not registered here
     last: tuple[Cursor, ...]
@@ -292,7 +300,7 @@ class HandoffState(Message, frozen=True, tag=41):
     """Everything that makes the destination the client's site: its modulator and the point it has reached."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
     version: Count
     registered: Count  # the version that the producers' home brokers know
@@ -316,7 +324,7 @@ class HandoffState(Message, frozen=True, tag=41):
 
 class HandoffDone(Message, frozen=True, tag=42):
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
 
 
@@ -324,7 +332,7 @@ class Served(Message, frozen=True, tag=43):
     """To a client's home broker: its modulator runs at the sender, so send me what concerns it."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     generation: Count
 
 
@@ -349,7 +357,7 @@ class Carried(Message, frozen=True, tag=45):
     """A payload on a source route. In the trace it goes by the name and the category of its payload."""
 
     origin: Address  # the broker that sent it
-    path: tuple[Address, ...]  # where it goes after the receiver of this frame; ends with its destination
+    path: Path  # where it goes after the receiver of this frame
     hops: Hops  # frames in a row that brought it to the sender of this frame
     detours: Hops  # how often a relay had to find a way of its own
     payload: Relayed

@@ -71,8 +71,11 @@ class OverlaysParameters(api.Parameters, frozen=True):
     hop_time_s: float = 0.02
     # A relay passes a search on after a random time up to this, in seconds.
     search_jitter_s: float = 0.01
-    # Searches of other nodes that a node remembers, 1 to 10^6.
+    # Searches of other nodes that a node remembers, 1 to 10^6, and how many of them from one neighbour.
     searches_max: int = 4096
+    searches_per_neighbour_max: int = 1024
+    # Searches that a node takes from one neighbour within a second, 1 to 10^6.
+    searches_per_s: int = 200
 
     # -- Clients [2.4] ---------------------------------------------------------------------------------------------
 
@@ -163,6 +166,18 @@ class OverlaysParameters(api.Parameters, frozen=True):
     intake_max: int = 4096
     # Clients of which a broker remembers where they went, 1 to 10^6.
     places_max: int = 1024
+    # Clients whose modulator a broker runs, 1 to 10^6; further ones are refused.
+    clients_max: int = 1024
+    # Publishers whose events a consumer, or its site, keeps apart, 1 to 10^6; events of further ones are dropped.
+    publishers_max: int = 4096
+    # Other brokers that a broker knows, 1 to 10^6.
+    brokers_max: int = 1024
+    # Consumers that a producer's home broker knows, 1 to 10^6.
+    subscribers_max: int = 4096
+    # Requests that wait for their answer, 1 to 10^6.
+    requests_max: int = 4096
+    # Frames in a row that may carry a message along a source route, 1 to 255.
+    route_hops_max: int = 64
     # Packets that wait for a route to one destination, 1 to 10^6.
     buffer_packets: int = 256
 
@@ -193,10 +208,11 @@ _RANGES: Final = (
     (0, 1e9, "overload_threshold load_step hysteresis_hops"),
     (1, 64, "neighbours_max"),
     (0, 255, "detours_max"),
-    (1, 255, "attach_tries handoff_tries detour_tries state_tries announce_tries request_tries"),
+    (1, 255, "route_hops_max attach_tries handoff_tries detour_tries state_tries announce_tries request_tries"),
     (1, 1000, "silent_periods refresh_periods silent_lifetimes retry_growth_max"),
     (1, 10**6, "searches_max work_queue_max store_events deliveries_max early_max"),
-    (1, 10**6, "intake_max places_max buffer_packets"),
+    (1, 10**6, "intake_max places_max buffer_packets clients_max publishers_max brokers_max"),
+    (1, 10**6, "subscribers_max requests_max searches_per_neighbour_max searches_per_s"),
     (0, DAY_S, "bootstrap_s alone_s probe_period_s suspicion_s search_jitter_s seek_again_s home_check_s"),
     (0, DAY_S, "balancing_rest_s acknowledgement_delay_s linger_s source_idle_s release_delay_s"),
 )

@@ -53,6 +53,7 @@ from roamcast.protocols.overlays.messages import (
     WelcomeAck,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import following, is_newer
 from roamcast.protocols.overlays.sources import SourceManager
 from roamcast.protocols.overlays.wants import Wants
 from roamcast.protocols.overlays.whereabouts import Place
@@ -71,7 +72,7 @@ class _Handoff:
         self.row = row
         self.destination = destination
         self.home = home  # of the client, afterwards
-        self.generation = row.generation + 1
+        self.generation = following(row.generation)
         self.is_accepted = False
         self.waiting: dict[int, None] = {}  # producers' home brokers that have not switched
         self.switched: list[int] = []
@@ -257,7 +258,8 @@ class Relocation(Component):
         client = message.client
         row = self._clients.table.get(client)
         rank = (message.epoch, message.generation)
-        accepted = row is None or (row.epoch, row.generation) < rank
+        has_room = row is not None or len(self._clients.table) < self._parameters.clients_max
+        accepted = has_room and (row is None or is_newer(rank, (row.epoch, row.generation)))
         if accepted:
             row = self._open(client, message.epoch, message.generation)
             row.is_passive = True
@@ -271,9 +273,12 @@ class Relocation(Component):
         rank = (message.epoch, message.generation)
         row = self._clients.table.get(client)
         moved = self._clients.whereabouts.moved.get(client)
-        is_news = moved is None or moved[:2] < rank
+        is_news = moved is None or is_newer(rank, moved[:2])
         if is_news and row is not None:
-            is_news = (row.epoch, row.generation) < rank or (row.is_passive and (row.epoch, row.generation) == rank)
+            known = (row.epoch, row.generation)
+            is_news = is_newer(rank, known) or (row.is_passive and known == rank)
+        elif is_news:
+            is_news = len(self._clients.table) < self._parameters.clients_max
         if is_news:
             if row is None or (row.epoch, row.generation) != rank:
                 row = self._open(client, message.epoch, message.generation)

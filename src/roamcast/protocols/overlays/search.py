@@ -1,17 +1,21 @@
 """Expanding ring search: which brokers are nearest? [2.3 step 1, 2.4 step 1]
 
 A search floods `Seek` in rings of 1, 3, 5 and 7 hops. Every broker that hears it answers with `Found`, which returns
-along the way the search came: each relay remembers from whom it heard the search first. The search ends with the first
-ring that holds at least one broker, or in vain with the last. It needs no routes, so it costs the same over any unicast
-service.
+along the path that the search took: each relay remembers from which neighbour it heard the search first. The search
+ends with the first ring that holds at least one broker, or with the last ring. It needs no routes, so it costs the same
+over any unicast service. An answer is carried by no more frames than the search was, and a node takes a bounded number
+of searches from each neighbour.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.overlays.heard import HeardSearches
 from roamcast.protocols.overlays.messages import Found, Seek
 from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters, parse_rings
 
@@ -40,7 +44,7 @@ class RingSearch(Component):
         self._hops_max = 0  # of the search that is running
         self._found: dict[int, Sighting] = {}
         self._waiting: list[Callable[[list[Sighting]], None]] = []
-        self._heard_from: dict[tuple[int, int], int] = {}  # search -> the neighbour it came from first
+        self._heard = HeardSearches(parameters)
         self._repeats: dict[int, Seek] = {}
         self._repeats_so_far = 0
 
@@ -83,14 +87,19 @@ class RingSearch(Component):
             on_result(result)
 
     def _on_seek(self, sender: int, seek: Seek) -> None:
-        key = (seek.origin, seek.number)
-        if seek.origin == self.host.address or key in self._heard_from:
+        if seek.origin == self.host.address or seek.hops > self._rings[-1]:
             return
-        self._heard_from[key] = sender
-        if len(self._heard_from) > self._parameters.searches_max:
-            del self._heard_from[next(iter(self._heard_from))]
+        if not self._heard.add(seek.origin, seek.number, sender, self.host.now()):
+            return
         if self._load is not None:
-            found = Found(seek.origin, seek.number, self.host.address, seek.hops, self._load())
+            found = Found(
+                origin=seek.origin,
+                number=seek.number,
+                broker=self.host.address,
+                hops=seek.hops,
+                load=self._load(),
+                ttl=seek.hops,
+            )
             self.host.send(sender, found)
         if seek.ttl > 1:
             self._repeats_so_far += 1
@@ -104,8 +113,9 @@ class RingSearch(Component):
 
     def _on_found(self, sender: int, found: Found) -> None:
         if found.origin != self.host.address:
-            back = self._heard_from.get((found.origin, found.number), NOBODY)
-            if back != NOBODY:
-                self.host.send(back, found)
+            back = self._heard.neighbour(found.origin, found.number)
+            ttl = min(found.ttl, self._rings[-1])
+            if back != NOBODY and ttl > 1:
+                self.host.send(back, replace(found, ttl=ttl - 1))
         elif found.number == self._number and self._waiting:
             self._found[found.broker] = Sighting(found.hops, found.load, found.broker)

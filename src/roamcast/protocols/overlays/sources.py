@@ -19,6 +19,7 @@ from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.log import Entry, ProducerLog
 from roamcast.protocols.overlays.messages import (
+    BRANCHES_MAX,
     Announce,
     Detour,
     DetourAck,
@@ -34,6 +35,7 @@ from roamcast.protocols.overlays.messages import (
     Target,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import is_newer
 from roamcast.protocols.overlays.repeats import Patience, Ticker
 from roamcast.protocols.overlays.wants import Wants
 
@@ -229,7 +231,9 @@ class SourceManager(Component):
     def _enrol(self, row: Registration) -> None:
         known = self.subscribers.get(row.client)
         rank = (row.epoch, row.generation, row.version)
-        if known is not None and rank < known.rank:
+        if known is not None and is_newer(known.rank, rank):
+            return
+        if known is None and len(self.subscribers) >= self._parameters.subscribers_max:
             return
         if not row.wants:
             self.subscribers.pop(row.client, None)
@@ -240,7 +244,7 @@ class SourceManager(Component):
         if known is not None and known.rank[:2] == rank[:2]:
             subscriber.old_site, subscriber.switch = known.old_site, known.switch
         cursors = dict(row.cursors)
-        starts_over = known is None or known.rank[0] < row.epoch
+        starts_over = known is None or known.rank[0] != row.epoch
         for publisher, log in self.logs.items():
             cursor = cursors.get(publisher, 0)
             if starts_over:
@@ -297,8 +301,10 @@ class SourceManager(Component):
 
     def _forward(self, entry: Entry, by_site: dict[int, list[Target]]) -> None:
         if self._parameters.event_tree:
-            branches = tuple((self._brokers.path(site), tuple(targets)) for site, targets in by_site.items())
-            self._concentrator.spread(Spread(self.host.address, entry.hops, 0, branches, entry.event))
+            branches = [(self._brokers.path(site), tuple(targets)) for site, targets in by_site.items()]
+            for at in range(0, len(branches), BRANCHES_MAX):
+                some = tuple(branches[at : at + BRANCHES_MAX])
+                self._concentrator.spread(Spread(self.host.address, entry.hops, 0, some, entry.event))
             return
         for site, targets in by_site.items():
             message = Forward(self.host.address, entry.hops, tuple(targets), entry.event)
