@@ -36,6 +36,20 @@ ADAPTORS: dict[str, Tables] = {
 }
 
 
+PUBLISHED: Tables = {
+    "discovery_period_s": 10.0,
+    "event_tree": False,
+    "search_within_home": False,
+    "hysteresis_hops": 0.0,
+    "home_check_s": 0.0,
+    "detour_ack_to_destination": True,
+    "receipt_patience": 0.0,
+    "release_delay_s": 0.0,
+    "acknowledgement_delay_s": 0.25,
+}
+"""The protocol as the paper has it, without what Roamcast adds by default."""
+
+
 class Variant(NamedTuple):
     """One way to run the protocol: which curve it belongs to, and where on it (None: the x comes from the trace)."""
 
@@ -50,7 +64,7 @@ class Variant(NamedTuple):
 
 def campaign(variants: Iterable[Variant], scenario: Tables, *, seeds: int | list[int], **shared: Any) -> Tables:
     """A campaign of these variants; `shared` are parameters of all of them."""
-    common: Tables = {"name": "overlays", "unicast": "oracle"} | shared
+    common: Tables = {"name": "overlays", "unicast": "oracle"} | PUBLISHED | shared
     return {
         "protocols": [common | {"label": variant.label} | variant.parameters for variant in variants],
         "seeds": seeds,

@@ -8,12 +8,23 @@ normally its home broker too. What a client says about itself (`Attach`, `Report
 from enum import StrEnum
 from typing import Final
 
+from roamcast.errors import PeerError
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerDiscovery, ModulatorMeasured, SystemChannel
-from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.client_row import ClientRow, check_modulator
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.messages import Attach, Attached, Detach, Report, ReportAck, Served, WelcomeAck
+from roamcast.protocols.overlays.messages import (
+    TEXT_MAX,
+    Attach,
+    Attached,
+    Detach,
+    Refused,
+    Report,
+    ReportAck,
+    Served,
+    WelcomeAck,
+)
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import is_newer_epoch
 from roamcast.protocols.overlays.registry import Registry
@@ -92,6 +103,11 @@ class ClientManager(Component):
             return  # its site, or its site to be, will welcome the client, which then repeats this there
         if moved is not None and is_newer_epoch(moved.epoch, message.epoch):
             self._concentrator.send(client, Attached(moved.epoch, 0))
+            return
+        try:
+            check_modulator(message.modulator)
+        except PeerError as error:
+            self._concentrator.send(client, Refused(message.epoch, message.version, str(error)[:TEXT_MAX]))
             return
         if row is None or is_newer_epoch(message.epoch, row.epoch):
             if row is None and len(self.table) >= self._parameters.clients_max:

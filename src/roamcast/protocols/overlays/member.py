@@ -6,6 +6,7 @@ what the application has published, and what has been delivered to it.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from roamcast.errors import CallerError
 from roamcast.events import Event
@@ -14,7 +15,17 @@ from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.home import Home
-from roamcast.protocols.overlays.messages import Attach, Attached, Detach, Report, ReportAck, Want, Welcome, WelcomeAck
+from roamcast.protocols.overlays.messages import (
+    Attach,
+    Attached,
+    Detach,
+    Refused,
+    Report,
+    ReportAck,
+    Want,
+    Welcome,
+    WelcomeAck,
+)
 from roamcast.protocols.overlays.modulators import compile_modulator
 from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters
 from roamcast.protocols.overlays.publications import Publications
@@ -23,7 +34,8 @@ from roamcast.protocols.overlays.reception import Reception
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.subscriptions import Subscriptions
 
-ATTACH = "attach"  # the request to become, or to stay, the home broker
+REFUSED: Final = "overlays: modulator refused"
+ATTACH: Final = "attach"  # the request to become, or to stay, the home broker
 
 
 class MemberTimer(StrEnum):
@@ -56,6 +68,7 @@ class Member(Component):
         )
         self._wants: list[Want] = []
         self._modulator = ""
+        self.refusal = ""  # why the home broker does not run the modulator; until it changes, nothing is subscribed
         self._produces = False
         self._advertised: Interest | None = None
         self._version = 0
@@ -74,6 +87,7 @@ class Member(Component):
         self.publications.declare(inputs)
         self.reception.declare(inputs)
         self._concentrator.on(Attached, self._on_attached)
+        self._concentrator.on(Refused, self._on_refused)
         self._concentrator.on(ReportAck, self._on_report_ack)
         self._concentrator.on(Welcome, self._on_welcome)
         inputs.on_timer(MemberTimer.DISCOVER, self._discover)
@@ -104,6 +118,7 @@ class Member(Component):
             compile_modulator(text)  # refuses nonsense here rather than at the broker
         if text != self._modulator:
             self._modulator = text
+            self.refusal = ""
             self._change()
 
     def advertise(self, interest: Interest) -> None:
@@ -186,8 +201,8 @@ class Member(Component):
             client=self.host.address,
             epoch=self._home.epoch,
             version=self._version,
-            wants=tuple(self._wants),
-            modulator=self._modulator,
+            wants=() if self.refusal else tuple(self._wants),
+            modulator="" if self.refusal else self._modulator,
             produces=self._produces,
             advertised=self._advertised,
             cursors=tuple(self.reception.cursors.items()),
@@ -204,6 +219,16 @@ class Member(Component):
             self._concentrator.answered(ATTACH)
         if self.home == NOBODY and source == self._candidate:
             self._become_homed(source)
+
+    def _on_refused(self, source: int, message: Refused, hops: int) -> None:
+        """The broker cannot run the modulator. This node stays its client as a producer, and subscribes to nothing: it
+        must not get events unmodulated."""
+        if source == self._candidate and message.epoch == self._home.epoch and message.version == self._version:
+            self.refusal = message.reason or "no reason given"
+            self.host.dropped(REFUSED)
+            self.host.structure("modulator", peer=source, value=0.0, detail=self.refusal)
+            self._version += 1
+            self._attach()
 
     def _become_homed(self, broker: int) -> None:
         self._home.broker = self._candidate = broker

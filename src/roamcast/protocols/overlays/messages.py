@@ -39,7 +39,8 @@ Cursor = tuple[Address, Count]  # a publisher, and the number of its latest even
 Want = tuple[Interest, float]  # a subscription, and when it was made, s
 Target = tuple[Address, Epoch, Count]  # a consumer, its epoch, its previous event of this producer
 Branch = tuple[Path, tuple[Target, ...]]  # the path to a broker, and its consumers
-Text = Annotated[str, Meta(max_length=4096)]
+TEXT_MAX = 4096
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Seek(Message, frozen=True, tag=16):
@@ -85,6 +86,14 @@ class Attached(Message, frozen=True, tag=17):
 
     epoch: Epoch
     version: Count
+
+
+class Refused(Message, frozen=True, tag=47):
+    """I do not take what you told me in this version: I cannot run its modulator."""
+
+    epoch: Epoch
+    version: Count
+    reason: Text
 
 
 class Report(Message, frozen=True, tag=18):
@@ -268,6 +277,7 @@ class HandoffRequest(Message, frozen=True, tag=37):
     client: Address
     epoch: Epoch
     generation: Count  # that it would begin
+    modulator: Text
 
 
 class HandoffAck(Message, frozen=True, tag=38):
@@ -374,6 +384,7 @@ class Carried(Message, frozen=True, tag=45):
 Payload = (
     Attach
     | Attached
+    | Refused
     | Report
     | ReportAck
     | Welcome

@@ -23,7 +23,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     # How overlay links and clients are reached over several hops. "oracle" exists only in the simulator.
     unicast: Literal["aodv", "oracle"] = "aodv"
     # Probability that a node offers itself as a broker, 0 to 1 [4.1: 40 of 100, and 20 of 100].
-    broker_share: float = 0.4
+    broker_share: float = 0.1
     # Addresses of the brokers, as in 0-39 or 2,5,7. Not empty: overrides broker_share.
     brokers: str = ""
     # The adaptors in force, separated by commas: topology, home-broker, load-balancing, placement, or
@@ -80,7 +80,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     # -- Clients [2.4] ---------------------------------------------------------------------------------------------
 
     # Time between two searches of a client for the nearest broker, in seconds, above 0 [4.1: 5 to 50].
-    discovery_period_s: float = 10.0
+    discovery_period_s: float = 15.0
     # A client searches no farther than its home broker is away. False: up to the widest ring, as at the start.
     search_within_home: bool = True
     # A candidate becomes the home broker only if it shortens the mean path from the producers by more than this many
@@ -131,10 +131,10 @@ class OverlaysParameters(api.Parameters, frozen=True):
     # Weight of the newest acknowledgement in the mean of what they take, above 0, at most 1.
     answer_weight: float = 0.25
     # Acknowledgements and receipts are collected for this time in seconds.
-    acknowledgement_delay_s: float = 0.25
+    acknowledgement_delay_s: float = 0.7
     # A receipt that says no more than that an event was processed waits this share of retry_s for the client's
     # acknowledgement, 0 to 1, so that one receipt tells both.
-    receipt_patience: float = 0.6
+    receipt_patience: float = 0.4
     # A producer is told after this time in seconds, at the latest, that consumers have its events. It is told earlier
     # with the next acknowledgement.
     release_delay_s: float = 5.0

@@ -33,9 +33,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from roamcast.errors import PeerError
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.client_row import ClientRow, check_modulator
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.deliveries import Deliveries
@@ -122,7 +123,7 @@ class Relocation(Component):
             return False
         handoff = _Handoff(row, destination, destination if form == "horizontal" else row.home)
         self._handoffs[client] = handoff
-        request = HandoffRequest(client, row.epoch, handoff.generation)
+        request = HandoffRequest(client, row.epoch, handoff.generation, row.modulator_text)
         tries = self._parameters.handoff_tries
         self._concentrator.ask(("handoff", client), destination, request, tries, lambda: self._abandon(client))
         return True
@@ -259,7 +260,8 @@ class Relocation(Component):
         row = self._clients.table.get(client)
         rank = (message.epoch, message.generation)
         has_room = row is not None or len(self._clients.table) < self._parameters.clients_max
-        accepted = has_room and (row is None or is_newer(rank, (row.epoch, row.generation)))
+        is_news = row is None or is_newer(rank, (row.epoch, row.generation))
+        accepted = has_room and is_news and _can_run(message.modulator)
         if accepted:
             row = self._open(client, message.epoch, message.generation)
             row.is_passive = True
@@ -279,7 +281,7 @@ class Relocation(Component):
             is_news = is_newer(rank, known) or (row.is_passive and known == rank)
         elif is_news:
             is_news = len(self._clients.table) < self._parameters.clients_max
-        if is_news:
+        if is_news and _can_run(message.modulator):
             if row is None or (row.epoch, row.generation) != rank:
                 row = self._open(client, message.epoch, message.generation)
             self._take_over(row, message)
@@ -325,6 +327,14 @@ class Relocation(Component):
         for client, row in self._clients.table.items():
             if source in (client, row.home) and (row.epoch, row.generation) == (message.epoch, message.generation):
                 self._concentrator.answered(("welcome", client))
+
+
+def _can_run(modulator: str) -> bool:
+    try:
+        check_modulator(modulator)
+    except PeerError:
+        return False
+    return True
 
 
 def _from_here(delivery: Delivery, site: int) -> Delivery:
