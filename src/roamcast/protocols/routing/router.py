@@ -259,7 +259,7 @@ class Router(Component):
         """A node on an active route is heard at least once per hello interval, if only by a hello."""
         now_s = self.host.now()
         pause_s = self.parameters.hello_interval_s * (0.75 + 0.25 * self.host.random.random())
-        if now_s < self._active_until_s:
+        if now_s < self._active_until_s or self.parameters.hello_everywhere:
             if now_s - self._last_broadcast_s >= 0.75 * self.parameters.hello_interval_s:
                 self._broadcast(Hello(self.sequence, _milliseconds(self.parameters.silence_s)))
             pause_s -= now_s - self._last_broadcast_s
