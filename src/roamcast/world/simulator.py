@@ -25,7 +25,7 @@ from roamcast.trace.schema import Kind, Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.faults import Fault, fault_plan
-from roamcast.world.host import SimulatedHost
+from roamcast.world.host import SimulatedHost, Surroundings
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import dcf_settings
@@ -83,6 +83,15 @@ class Simulation(Oracle):
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
         dependencies = None if self._causal is None else self._causal.specification
         self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m, dependencies=dependencies)
+        self._surroundings = Surroundings(
+            site=self.site,
+            oracle=self,
+            scheduler=self.scheduler,
+            medium=self.medium,
+            movements=self.movements,
+            recorder=self.recorder,
+            on_delivery=self._delivered if self._causal else None,
+        )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
         self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
@@ -262,20 +271,10 @@ class Simulation(Oracle):
 
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
-        host = SimulatedHost(
-            node,
-            derive(self.run.seed, "node", node, self._lives[node]),
-            self.site,
-            self,
-            self.scheduler,
-            self.medium,
-            self.movements,
-            self.recorder,
-            self._delivered if self._causal else None,
-        )
+        life = self._lives[node]
+        host = SimulatedHost(self._surroundings, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
-        self.medium.attach(node, protocol)
         self._hosts[node] = host
         self.protocols[node] = protocol
         protocol.start()
@@ -293,7 +292,6 @@ class Simulation(Oracle):
         host = self._hosts[node]
         assert host is not None
         host.end_life()
-        self.medium.attach(node, None)
         self.protocols[node] = None
         self._hosts[node] = None
 

@@ -25,9 +25,10 @@ Cost must not depend on the number of slots, and little on the number of neighbo
 So a frame costs two events (start, end) and one short loop over its hearers at each.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.radio.dcf_settings import (
     ACK_BYTES,
@@ -81,7 +82,7 @@ class DcfMedium(Medium):
 
     # -- from the protocol ---------------------------------------------------------------------------------------
 
-    def attach(self, node: int, listener: Protocol | None) -> None:
+    def attach(self, node: int, listener: Listener | None) -> None:
         self._stations[node].listener = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
@@ -103,6 +104,13 @@ class DcfMedium(Medium):
 
     def silence(self, node: int) -> None:
         self._stations[node].silence()
+
+    def backlog(self, node: int) -> int:
+        station = self._stations[node]
+        return 0 if station.head is None else 1 + len(station.queue)
+
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        self._stations[node].on_idle = call
 
     # -- access to the medium ------------------------------------------------------------------------------------
 
@@ -279,6 +287,10 @@ class DcfMedium(Medium):
         self._draw_backoff(station)
         if station.head is not None:
             self._request_access(station)
+        elif station.on_idle is not None:
+            call = station.on_idle
+            station.on_idle = None
+            call()
 
     # -- unicast: RTS, CTS, data, ACK ----------------------------------------------------------------------------
 

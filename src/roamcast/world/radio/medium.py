@@ -4,13 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.topology import Topology
 
 LINK_CATEGORY: Final = "link"
 """Category of the radio's own frames (ACK, RTS, CTS) in the trace."""
+
+FRAME_BYTES_MAX: Final = 1376
+"""Encoded bytes of a message in one frame: with all headers, and those of security live, it fits an Ethernet frame."""
 
 NO_NODES: Final[list[int]] = []
 """The hearers of a frame that has not started; lists of hearers are replaced, never changed."""
@@ -55,6 +58,7 @@ class Medium(ABC):
         self.topology = topology
         self.draw: Callable[[], float] = random.random  # looked up once
         self.loss = loss
+        self.frame_bytes_max = FRAME_BYTES_MAX  # of a message, encoded
         nodes = topology.nodes
         self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
         self.tallies: dict[str, Tally] = {}  # since the last flush
@@ -64,8 +68,8 @@ class Medium(ABC):
         self.lost: dict[str, int] = {}  # receptions that failed, and frames given up, by reason
 
     @abstractmethod
-    def attach(self, node: int, listener: Protocol | None) -> None:
-        """From now on `listener` hears what arrives at `node`; `None`: nobody is at home."""
+    def attach(self, node: int, listener: Listener | None) -> None:
+        """From now on `listener` is told what arrives at `node`; None: no listener."""
 
     @abstractmethod
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
@@ -74,6 +78,18 @@ class Medium(ABC):
     @abstractmethod
     def silence(self, node: int) -> None:
         """The node went down: forget what it had queued."""
+
+    @abstractmethod
+    def backlog(self, node: int) -> int:
+        """Frames of the node that wait, are on the air or wait for an acknowledgement."""
+
+    @abstractmethod
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        """Calls `call` once, as soon as the node has no frame to send. One call at a time can be asked for."""
+
+    def lose(self, reason: str) -> None:
+        """The link gave up a message: counts as lost."""
+        self._fail(reason)
 
     def _fail(self, reason: str, receptions: int = 1) -> None:
         self.lost[reason] = self.lost.get(reason, 0) + receptions
