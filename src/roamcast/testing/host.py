@@ -123,7 +123,10 @@ class Node(Host, Generic[GuestT]):
         data = msgspec.msgpack.encode(message)
         if len(data) > self.message_bytes_max:
             raise CallerError(f"{message.label}: {len(data)} bytes; allowed: at most {self.message_bytes_max}")
-        copy = self._decode(data)
+        try:
+            copy = self._decode(data)
+        except msgspec.ValidationError as error:
+            raise CallerError(f"wire: {message!r} would be refused by its receivers: {error}") from None
         if copy is not None and copy != message:
             raise CallerError(f"wire: {message!r} would arrive as {copy!r}")
         if len(data) <= self.frame_bytes_max or copy is None:
@@ -135,12 +138,7 @@ class Node(Host, Generic[GuestT]):
 
     def _decode(self, data: bytes) -> Any:
         """The message, as a receiver would see it; None if the guest has no messages of its own."""
-        if self._decoder is None:
-            return None
-        try:
-            return self._decoder.decode(data)
-        except msgspec.ValidationError as error:
-            raise CallerError(f"wire: {data!r} would be refused by its receivers: {error}") from None
+        return None if self._decoder is None else self._decoder.decode(data)
 
     def _fire(self, timer: Timer, setting: int) -> None:
         if self._timers.get(timer) == setting:

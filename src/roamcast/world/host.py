@@ -11,7 +11,7 @@ from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
 from roamcast.world.fragmentation import Fragmentation
-from roamcast.world.mobility import Movements
+from roamcast.world.positioning import Whereabouts
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scheduler import Due, Scheduler
 
@@ -29,7 +29,7 @@ class Surroundings:
         oracle: Oracle,
         scheduler: Scheduler,
         medium: Medium,
-        movements: Movements | None,
+        whereabouts: Whereabouts,
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
     ) -> None:
@@ -38,7 +38,7 @@ class Surroundings:
         self.scheduler = scheduler
         self.medium = medium
         self.fragmentation = Fragmentation(medium)
-        self.movements = movements
+        self.whereabouts = whereabouts
         self.recorder = recorder
         self.on_delivery = on_delivery
 
@@ -57,7 +57,7 @@ class SimulatedHost(Host):
         self._medium = surroundings.medium
         self.frame_bytes_max = self._medium.frame_bytes_max
         self._fragmentation = surroundings.fragmentation
-        self._movements = surroundings.movements
+        self._whereabouts = surroundings.whereabouts
         self._recorder = surroundings.recorder
         self._on_delivery = surroundings.on_delivery
         self._timers: dict[Any, _Alarm] = {}  # those that are pending
@@ -76,10 +76,10 @@ class SimulatedHost(Host):
         return self._scheduler.now
 
     def position(self) -> Point | None:
-        return None if self._movements is None else self._movements.position(self.address, self._scheduler.now)
+        return self._whereabouts.position(self.address, self._scheduler.now)
 
     def velocity(self) -> Point | None:
-        return None if self._movements is None else self._movements.velocity(self.address, self._scheduler.now)
+        return self._whereabouts.velocity(self.address, self._scheduler.now)
 
     def broadcast(self, message: Message) -> None:
         _encode_into(message, _encoded)
@@ -128,17 +128,10 @@ class SimulatedHost(Host):
             self._on_delivery(self.address, event)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
-        self._recorder.add((
-            self._scheduler.now, "dropped", self.address, None, event_id or None, None, None, None, None, None,
-            None, reason, None, None, None,
-        ))  # fmt: skip
+        self._recorder.dropped(self._scheduler.now, self.address, reason, event_id)
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.add((
-            self._scheduler.now, "structure", self.address, None if peer == NOBODY else peer, None, None,
-            float(value),  # a level is a whole number, and a trace the same however it came about
-            None, None, None, aspect, detail, None, None, None,
-        ))  # fmt: skip
+        self._recorder.structure(self._scheduler.now, self.address, aspect, peer, value, detail)
 
 
 class _Alarm(Due):

@@ -19,6 +19,7 @@ import msgspec
 
 from roamcast.errors import PeerError
 from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.components import Inputs
 from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
@@ -55,9 +56,16 @@ class _Request(Attempt):
 
 
 class Concentrator:
-    def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
+    def __init__(self, host: Host, inputs: Inputs, parameters: OverlaysParameters) -> None:
         self.host = host
-        self.unicast: Unicast = unicast(parameters.unicast, host, self, AodvParameters(buffer_packets=BUFFER_PACKETS))
+        self.unicast: Unicast = unicast(
+            parameters.unicast,
+            host,
+            inputs,
+            arrived=self._on_arrival,
+            unreachable=self._on_unreachable,
+            parameters=AodvParameters(buffer_packets=BUFFER_PACKETS),
+        )
         self.path: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)  # a broker's knows better
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
         self._patience = Patience(parameters.retry_s)
@@ -129,19 +137,20 @@ class Concentrator:
 
     # -- For the protocol ----------------------------------------------------------------------------------------
 
-    def on_timer(self, timer: Timer) -> None:
+    def on_timer(self, timer: Timer) -> bool:
+        """True if a component registered for the timer."""
         handler = self._timers.get(timer[0])
-        if handler is not None:
-            handler(timer[1])
-        else:
-            self.unicast.on_timer(timer)
+        if handler is None:
+            return False
+        handler(timer[1])
+        return True
 
-    def on_unicast(self, source: int, payload: Message, hops: int) -> None:
+    def _on_arrival(self, source: int, payload: Message, hops: int) -> None:
         handler = self._handlers.get(type(payload))
         if handler is not None:  # what is for brokers may reach a node that is none (any more)
             handler(source, payload, hops)
 
-    def on_unreachable(self, destination: int, payload: Message) -> None:
+    def _on_unreachable(self, destination: int, payload: Message) -> None:
         self.suspects[destination] = self.host.now() + SUSPICION_S
         if not isinstance(payload, Carried):
             return
@@ -173,7 +182,7 @@ class Concentrator:
             self._send_straight(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
         else:
             self.suspects.pop(source, None)
-            self.on_unicast(message.origin, message.payload, hops)
+            self._on_arrival(message.origin, message.payload, hops)
 
     def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
         key = (source, piece.number)
@@ -188,7 +197,7 @@ class Concentrator:
             message = _decoder.decode(b"".join(pieces[index] for index in sorted(pieces)))
         except msgspec.MsgspecError as error:
             raise PeerError(f"fragments of {source}: {error}") from None
-        self.on_unicast(source, message, hops)
+        self._on_arrival(source, message, hops)
 
     def _repeat(self, now_s: float) -> bool:
         failed: list[_Request] = []

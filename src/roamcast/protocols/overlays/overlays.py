@@ -51,14 +51,15 @@ from mypy_extensions import mypyc_attr
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, Message, Protocol, Timer
+from roamcast.protocols.api import Host, Timer
+from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.overlays.adaptors import Services, adaptor_class, install_adaptors
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import SystemChannel
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.member import Member
-from roamcast.protocols.overlays.messages import Messages, ReportAck, WelcomeAck
+from roamcast.protocols.overlays.messages import Found, Messages, ReportAck, Seek, WelcomeAck
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.relocation import Relocation
 from roamcast.protocols.overlays.resources import ResourceMonitor
@@ -94,7 +95,7 @@ class Broker:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Overlays(Protocol):
+class Overlays(ComposedProtocol):
     name: ClassVar[str] = "overlays"
     summary: ClassVar[str] = "Opportunistic Overlays: a broker network and home brokers that follow the nodes"
     Parameters: ClassVar[type[api.Parameters]] = OverlaysParameters
@@ -106,13 +107,16 @@ class Overlays(Protocol):
             adaptor_class(name)  # refuses an unknown name on every node, broker or not
         self.parameters = parameters
         is_broker = parameters.is_broker(host.address, host.random.random())
-        self.concentrator = Concentrator(host, parameters)
+        self.concentrator = Concentrator(host, self.inputs, parameters)
         self._unicast = self.concentrator.unicast
         channel = SystemChannel()
         resources = ResourceMonitor(host, self.concentrator, channel)
         load = (lambda: resources.load) if is_broker else None
         self._search = RingSearch(host, self.concentrator, parameters.hop_time_s, load)
         self.member = Member(host, self.concentrator, self._search, parameters, is_broker)
+        self.inputs.on(Seek, self._search.on_seek)
+        self.inputs.on(Found, self._search.on_found)
+        self.compose(self._unicast)
         self.broker: Broker | None = None
         if is_broker:
             self.broker = Broker(host, self.concentrator, channel, resources, self._search, parameters)
@@ -139,15 +143,9 @@ class Overlays(Protocol):
         """The application wants its events modulated like this from now on; `modulators/` explains the language."""
         self.member.set_modulator(text)
 
-    def on_message(self, sender: int, message: Message) -> None:
-        if not self._unicast.on_message(sender, message):
-            self._search.on_message(sender, message)
-
     def on_timer(self, timer: Timer) -> None:
-        self.concentrator.on_timer(timer)
-
-    def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self._unicast.on_send_failed(neighbour, message)
+        if not self.concentrator.on_timer(timer):
+            super().on_timer(timer)
 
     def leave(self) -> None:
         self.member.leave()

@@ -9,7 +9,7 @@ service.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import Found, Seek
 
@@ -56,16 +56,6 @@ class RingSearch:
         """This node does not offer itself as a broker any more."""
         self._load = None
 
-    def on_message(self, sender: int, message: Message) -> bool:
-        """True if the message belongs to a search and is dealt with."""
-        if type(message) is Seek:
-            self._on_seek(sender, message)
-        elif type(message) is Found:
-            self._on_found(message)
-        else:
-            return False
-        return True
-
     def _seek(self) -> None:
         ttl = RINGS_HOPS[self._ring]
         self._number += 1
@@ -83,7 +73,7 @@ class RingSearch:
         for on_result in waiting:
             on_result(result)
 
-    def _on_seek(self, sender: int, seek: Seek) -> None:
+    def on_seek(self, sender: int, seek: Seek) -> None:
         key = (seek.origin, seek.number)
         if seek.origin == self._host.address or key in self._heard_from:
             return
@@ -101,7 +91,7 @@ class RingSearch:
     def _repeat(self, key: int) -> None:
         self._host.broadcast(self._repeats.pop(key))
 
-    def _on_found(self, found: Found) -> None:
+    def on_found(self, sender: int, found: Found) -> None:
         if found.origin != self._host.address:
             back = self._heard_from.get((found.origin, found.number), NOBODY)
             if back != NOBODY:
