@@ -29,6 +29,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
     content: Content
     payload: bytes = b""  # opaque to every protocol
     cause: int = NO_EVENT  # id of the event whose receipt made the publisher publish this one
+    utility: str = ""  # deadline or utility curve: what a receipt is worth by age (`roamcast.trace.utility`)
 
     @property
     def publisher(self) -> int:

@@ -15,11 +15,12 @@ import typer
 
 from roamcast.cli.settings import assignments, size_m, toml_value
 from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.world.files import Format
 from roamcast.world.radio.models import RADIOS
 from roamcast.world.scenario import Run
 from roamcast.world.scenario_file import Tables, read_tables, run_from_tables
 
-Placement = Literal["static", "waypoint", "grid", "beehive", "group"]
+Placement = Literal["static", "waypoint", "grid", "beehive", "group", "gauss-markov", "roads", "golf"]
 """The mobility models that draw movements; the others come with their files."""
 
 RadioName = Literal[tuple(RADIOS)]  # type: ignore[valid-type]  # for Typer; scenario files allow the same names
@@ -51,15 +52,33 @@ OPTIONS = {
         ScenarioOption("--duration", "scenario.duration_s", "Seconds; with movements or contacts, all they have."),
         ScenarioOption("--mobility", "scenario.mobility.model", "How nodes are placed and move.", Placement),
         ScenarioOption("--positions", "scenario.mobility.positions_file", "Static nodes: x y per line.", Path),
-        ScenarioOption("--movements", "scenario.mobility.movements_file", "An ns-2 movement file.", Path),
+        ScenarioOption(
+            "--movements", "scenario.mobility.movements_file", "ns-2, BonnMotion, The ONE, SUMO FCD, GPX or CSV.", Path
+        ),
+        ScenarioOption(
+            "--movements-format", "scenario.mobility.movements_format", "If it cannot be told from the file.", Format
+        ),
         ScenarioOption("--contacts", "scenario.mobility.contacts_file", "Contacts: a b from until per line.", Path),
-        ScenarioOption("--speed-min", "scenario.mobility.speed_min_mps", "waypoint, group: m/s, above 0."),
-        ScenarioOption("--speed-max", "scenario.mobility.speed_max_mps", "waypoint, group: m/s."),
-        ScenarioOption("--pause-min", "scenario.mobility.pause_min_s", "waypoint, group: seconds between trips."),
-        ScenarioOption("--pause-max", "scenario.mobility.pause_max_s", "waypoint, group: seconds between trips."),
+        ScenarioOption("--speed-min", "scenario.mobility.speed_min_mps", "waypoint, group, roads, golf: m/s, above 0."),
+        ScenarioOption("--speed-max", "scenario.mobility.speed_max_mps", "waypoint, group, roads, golf: m/s."),
+        ScenarioOption("--pause-min", "scenario.mobility.pause_min_s", "The same: seconds of rest between moves."),
+        ScenarioOption("--pause-max", "scenario.mobility.pause_max_s", "The same: seconds of rest between moves."),
         ScenarioOption("--groups", "scenario.mobility.groups", "group: how many."),
-        ScenarioOption("--group-radius", "scenario.mobility.group_radius_m", "group: metres around its centre."),
+        ScenarioOption("--group-radius", "scenario.mobility.group_radius_m", "group, golf: metres around its centre."),
         ScenarioOption("--spacing", "scenario.mobility.spacing_m", "grid, beehive: metres; else the area is filled."),
+        ScenarioOption("--speed-mean", "scenario.mobility.speed_mean_mps", "gauss-markov: m/s."),
+        ScenarioOption("--memory", "scenario.mobility.memory", "gauss-markov: likeness to a second ago, 0 to 1."),
+        ScenarioOption("--block", "scenario.mobility.block_m", "roads: metres between parallel roads."),
+        ScenarioOption("--holes", "scenario.mobility.holes", "golf: announcers, one at each."),
+        ScenarioOption("--flights", "scenario.mobility.flights", "golf: groups of players."),
+        ScenarioOption("--players", "scenario.mobility.players", "golf: per flight; the other nodes watch."),
+        ScenarioOption("--follow-delay", "scenario.mobility.follow_delay_s", "golf: seconds from flight to gallery."),
+    ),
+    "Positioning": (
+        ScenarioOption("--positioning", "scenario.positioning.source", "none: nodes never learn where they are."),
+        ScenarioOption("--position-bias", "scenario.positioning.bias_m", "A fixed error per node, metres (rms)."),
+        ScenarioOption("--position-drift", "scenario.positioning.drift_m", "An error that wanders, metres (rms)."),
+        ScenarioOption("--position-drift-time", "scenario.positioning.drift_time_s", "Seconds it resembles itself."),
     ),
     "Radio": (
         ScenarioOption("--radio", "scenario.radio.model", "As in roamcast radios.", RadioName),

@@ -24,6 +24,7 @@ from roamcast.live.journal import Journal
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
 from roamcast.seeds import Random
+from roamcast.trace.utility import parse_utility
 
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
@@ -163,8 +164,11 @@ class Node:
         self._host.move(to)
         self._journal.moved(to)
 
-    def publish(self, content: Content, payload: bytes = b"") -> Event:
-        event = Event(event_id(self.settings.address, self._number), self._clock.now(), content, payload)
+    def publish(self, content: Content, payload: bytes = b"", utility: str = "") -> Event:
+        """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`)."""
+        parse_utility(utility)
+        number = event_id(self.settings.address, self._number)
+        event = Event(number, self._clock.now(), content, payload, utility=utility)
         size_bytes = len(msgspec.msgpack.encode(event))
         if size_bytes > EVENT_BYTES_MAX:
             raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")

@@ -9,7 +9,7 @@ from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
-from roamcast.world.mobility import Movements
+from roamcast.world.positioning import Whereabouts
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scheduler import Due, Scheduler
 
@@ -28,7 +28,7 @@ class SimulatedHost(Host):
         oracle: Oracle,
         scheduler: Scheduler,
         medium: Medium,
-        movements: Movements | None,
+        whereabouts: Whereabouts,
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
     ) -> None:
@@ -38,7 +38,7 @@ class SimulatedHost(Host):
         self.oracle = oracle
         self._scheduler = scheduler
         self._medium = medium
-        self._movements = movements
+        self._whereabouts = whereabouts
         self._recorder = recorder
         self._on_delivery = on_delivery
         self._timers: dict[Any, _Alarm] = {}  # those that are pending
@@ -55,10 +55,10 @@ class SimulatedHost(Host):
         return self._scheduler.now
 
     def position(self) -> Point | None:
-        return None if self._movements is None else self._movements.position(self.address, self._scheduler.now)
+        return self._whereabouts.position(self.address, self._scheduler.now)
 
     def velocity(self) -> Point | None:
-        return None if self._movements is None else self._movements.velocity(self.address, self._scheduler.now)
+        return self._whereabouts.velocity(self.address, self._scheduler.now)
 
     def broadcast(self, message: Message) -> None:
         _encode_into(message, _encoded)
@@ -90,17 +90,10 @@ class SimulatedHost(Host):
             self._on_delivery(self.address, event)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
-        self._recorder.add((
-            self._scheduler.now, "dropped", self.address, None, event_id or None, None, None, None, None, None,
-            None, reason, None, None, None,
-        ))  # fmt: skip
+        self._recorder.dropped(self._scheduler.now, self.address, reason, event_id)
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.add((
-            self._scheduler.now, "structure", self.address, None if peer == NOBODY else peer, None, None,
-            float(value),  # a level is a whole number, and a trace the same however it came about
-            None, None, None, aspect, detail, None, None, None,
-        ))  # fmt: skip
+        self._recorder.structure(self._scheduler.now, self.address, aspect, peer, value, detail)
 
 
 class _Alarm(Due):

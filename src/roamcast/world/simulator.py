@@ -9,7 +9,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 
 import gc
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,20 +21,20 @@ from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import Kind, Record
+from roamcast.trace.rows import InterestKind, interest_row, published_row, traffic_row
+from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
-from roamcast.world.faults import Fault, fault_plan
+from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
+from roamcast.world.positioning import whereabouts
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
 from roamcast.world.scenario import Run, run_id
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
-
-GOODBYE_S: Final = 0.5  # a leaving node's radio stays on for this long, so that its last words get out
 
 
 class Result(NamedTuple):
@@ -75,6 +75,7 @@ class Simulation(Oracle):
         self.recorder = Recorder(run_id(run))
         self.scheduler = Scheduler()
         self.movements: Movements | None = scenario_movements(scenario, run.seed)
+        self._whereabouts = whereabouts(scenario, self.movements, run.seed)
         self.topology = Topology(scenario.nodes)
         self.medium = self._medium(raw_frames)
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
@@ -116,15 +117,15 @@ class Simulation(Oracle):
         for node, load in enumerate(self.medium.loads):
             for label, tally in load.items():
                 self.recorder.add(
-                    Record(
+                    traffic_row(
                         now,
                         "load",
                         node,
-                        value=tally.airtime_s,
-                        bytes=tally.bytes,
-                        count=tally.count,
+                        frames=tally.count,
+                        size_bytes=tally.bytes,
+                        airtime_s=tally.airtime_s,
                         category=tally.category,
-                        detail=label,
+                        label=label,
                     )
                 )
         for reason, count in sorted(self.medium.lost.items()):
@@ -164,10 +165,7 @@ class Simulation(Oracle):
             return
         end_s = self.run.scenario.duration_s
         for node in range(self.movements.nodes):
-            path = [corner for corner in self.movements.corners(node) if corner[0] < end_s]
-            if self.movements.velocity(node, path[-1][0]) != (0.0, 0.0):
-                path.append((end_s, *self.movements.position(node, end_s)))
-            for t_s, x_m, y_m in path:
+            for t_s, x_m, y_m in self.movements.until(node, end_s):
                 self.recorder.add(Record(t_s, "position", node, x_m=x_m, y_m=y_m))
 
     def _start_contacts(self) -> None:
@@ -229,14 +227,15 @@ class Simulation(Oracle):
         if not self._raw_frames:
             for label, tally in self.medium.tallies.items():
                 self.recorder.add(
-                    Record(
+                    traffic_row(
                         float(second),
                         "frame",
-                        value=tally.airtime_s,
-                        bytes=tally.bytes,
-                        count=tally.count,
+                        None,
+                        frames=tally.count,
+                        size_bytes=tally.bytes,
+                        airtime_s=tally.airtime_s,
                         category=tally.category,
-                        detail=label,
+                        label=label,
                     )
                 )
         self.medium.tallies.clear()
@@ -252,7 +251,7 @@ class Simulation(Oracle):
             self,
             self.scheduler,
             self.medium,
-            self.movements,
+            self._whereabouts,
             self.recorder,
             self._delivered if self._causal else None,
         )
@@ -325,10 +324,10 @@ class Simulation(Oracle):
                 if protocol is not None:
                     protocol.advertise(interest)
 
-    def _record_interest(self, kind: Kind, node: int, interest: Interest) -> None:
+    def _record_interest(self, kind: InterestKind, node: int, interest: Interest) -> None:
         if self._lives[node]:  # a node that has never been on is nobody's subscriber yet
             language = self.run.scenario.workload.language
-            self.recorder.add(Record(self.scheduler.now, kind, node, category=language, detail=str(interest)))
+            self.recorder.add(interest_row(self.scheduler.now, kind, node, language, str(interest)))
 
     def _publish(self, node: int, action: Publish) -> None:
         now = self.scheduler.now
@@ -339,23 +338,12 @@ class Simulation(Oracle):
         self._published[node] += 1
         size = action.payload_bytes
         payload = self._payloads.setdefault(size, bytes(size))
-        event = Event(event_id(node, self._published[node]), now, action.content, payload, action.cause)
-        text = isinstance(action.content, str)
-        self.recorder.add(
-            Record(
-                now,
-                "published",
-                node,
-                event_id=event.id,
-                cause_id=event.cause or None,
-                value=None if text else float(action.content),
-                bytes=size,
-                count=None if self._causal is None else self._causal.chains(node, action.content),
-                category=self.run.scenario.workload.language,
-                detail=str(action.content) if text else None,
-                shortest_hops=self.topology.distances(node),
-            )
-        )
+        workload = self.run.scenario.workload
+        number = event_id(node, self._published[node])
+        event = Event(number, now, action.content, payload, action.cause, workload.utility)
+        chains = None if self._causal is None else self._causal.chains(node, action.content)
+        shortest_hops = self.topology.distances(node)
+        self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:

@@ -232,7 +232,7 @@ class Witness:
     def note(self, fault: Fault) -> None:
         overlays = self.overlays(fault.node)
         if overlays is not None and fault.what in ("crash", "leave"):
-            self.acknowledged[fault.node, fault.t_s] = (overlays.member.received, overlays.member.home)
+            self.acknowledged[fault.node, fault.t_s] = (overlays.member.publications.received, overlays.member.home)
 
 
 def live_through(history: History) -> Life:
