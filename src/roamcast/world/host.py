@@ -19,7 +19,7 @@ _encode_into: Final = msgspec.msgpack.Encoder().encode_into
 _encoded: Final = bytearray()  # the message that was sent last, by anybody
 
 
-class Surroundings:
+class HostServices:
     """What the hosts of one simulated network share."""
 
     def __init__(
@@ -46,20 +46,20 @@ class Surroundings:
 class SimulatedHost(Host):
     """One life of one node; a node that crashes and returns gets a new one."""
 
-    def __init__(self, surroundings: Surroundings, address: int, life: int, random: Random) -> None:
+    def __init__(self, services: HostServices, address: int, life: int, random: Random) -> None:
         self.address = address
         self.life = life
         self.random = random
-        self.site = surroundings.site
-        self.oracle = surroundings.oracle
+        self.site = services.site
+        self.oracle = services.oracle
         self.message_bytes_max = MESSAGE_BYTES_MAX
-        self._scheduler = surroundings.scheduler
-        self._medium = surroundings.medium
+        self._scheduler = services.scheduler
+        self._medium = services.medium
         self.frame_bytes_max = self._medium.frame_bytes_max
-        self._fragmentation = surroundings.fragmentation
-        self._whereabouts = surroundings.whereabouts
-        self._recorder = surroundings.recorder
-        self._on_delivery = surroundings.on_delivery
+        self._fragmentation = services.fragmentation
+        self._whereabouts = services.whereabouts
+        self._recorder = services.recorder
+        self._on_delivery = services.on_delivery
         self._timers: dict[Any, _Alarm] = {}  # those that are pending
         self._protocol: Protocol | None = None
 

@@ -1,7 +1,7 @@
 """The ideal radio: a frame reaches all contacts after a fixed delay, nothing collides, nothing waits.
 
 This is what the GeoRendezvous and Opportunistic Overlays papers assume. A unicast fails only if the neighbour is not in
-range when the frame is sent (or if random loss strikes it `TRIES` times in a row).
+range when the frame is sent, or if random loss hits it `TRIES` times in a row.
 """
 
 from collections.abc import Callable
@@ -39,11 +39,12 @@ class IdealMedium(Medium):
         topology: Topology,
         random: Random,
         loss: float,
+        frame_bytes_max: int,
         delay_s: float,
         rate_bps: float,
         overhead_bytes: int,
     ) -> None:
-        super().__init__(scheduler, topology, random, loss)
+        super().__init__(scheduler, topology, random, loss, frame_bytes_max)
         self._delay_s = delay_s
         self._rate_bps = rate_bps  # for the airtime figures only
         self._overhead_bytes = overhead_bytes

@@ -12,9 +12,6 @@ from roamcast.world.topology import Topology
 LINK_CATEGORY: Final = "link"
 """Category of the radio's own frames (ACK, RTS, CTS) in the trace."""
 
-FRAME_BYTES_MAX: Final = 1376
-"""Encoded bytes of a message in one frame: with all headers, and those of security live, it fits an Ethernet frame."""
-
 NO_NODES: Final[list[int]] = []
 """The hearers of a frame that has not started; lists of hearers are replaced, never changed."""
 
@@ -53,14 +50,16 @@ class Tally:
 class Medium(ABC):
     """The shared air. Receptions and failures go to the listeners."""
 
-    def __init__(self, scheduler: Scheduler, topology: Topology, random: Random, loss: float) -> None:
+    def __init__(
+        self, scheduler: Scheduler, topology: Topology, random: Random, loss: float, frame_bytes_max: int
+    ) -> None:
         self.scheduler = scheduler
         self.topology = topology
         self.draw: Callable[[], float] = random.random  # looked up once
         self.loss = loss
-        self.frame_bytes_max = FRAME_BYTES_MAX  # of a message, encoded
+        self.frame_bytes_max = frame_bytes_max  # the largest message that travels in one frame
         nodes = topology.nodes
-        self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
+        self.on_start: Callable[[Frame], None] | None = None  # called with every frame sent
         self.tallies: dict[str, Tally] = {}  # since the last flush
         self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
         self.receptions = 0  # broadcasts handed up
@@ -69,15 +68,15 @@ class Medium(ABC):
 
     @abstractmethod
     def attach(self, node: int, listener: Listener | None) -> None:
-        """From now on `listener` is told what arrives at `node`; None: no listener."""
+        """From now on `listener` gets what arrives at `node`; `None`: no listener."""
 
     @abstractmethod
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
-        """Takes a frame for the air; `receiver` is `NOBODY` for a broadcast."""
+        """Queues a frame; `receiver` is `NOBODY` for a broadcast."""
 
     @abstractmethod
     def silence(self, node: int) -> None:
-        """The node went down: forget what it had queued."""
+        """The node went down: its queue is lost."""
 
     @abstractmethod
     def backlog(self, node: int) -> int:
