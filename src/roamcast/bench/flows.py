@@ -1,10 +1,10 @@
 """AODV end to end beside ns-3's: the same movements, the same packets from node to node.
 
-A reference file (`tests/reference/aodv-*.json`) holds the movements as an ns-2 file, who sends packets to whom, and what
-ns-3's AODV made of it, measured by `peers/ns3/aodv.cc`. We run the same through our simulator and our AODV.
+A reference file (`tests/reference/aodv-*.json`) holds the movements as an ns-2 file, who sends packets to whom, and
+what ns-3's AODV made of it, measured by `peers/ns3/aodv.cc`. We run the same through our simulator and our AODV.
 
-Frames are as large as ns-3's: 36 bytes of MAC header, LLC and FCS, 28 bytes of IP and UDP, and the payload. Our AODV takes
-the settings of ns-3's, which differ from the draft's defaults (`NS3` in `protocols/routing/parameters.py`).
+Frames are as large as ns-3's: 36 bytes of MAC header, LLC and FCS, 28 bytes of IP and UDP, and the payload. Our AODV
+takes the settings of ns-3's, which differ from the draft's defaults (`NS3` in `protocols/routing/parameters.py`).
 """
 
 from pathlib import Path
@@ -25,7 +25,8 @@ from roamcast.protocols.routing import NS3, Control, Routed, Unicast, unicast
 from roamcast.seeds import derive
 from roamcast.world.files import movements_text, ns2
 from roamcast.world.mobility import Movements, scenario_movements
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Mobility, Run, Scenario
 from roamcast.world.simulator import simulate
 from roamcast.world.workload import Action, Publish
 
@@ -116,7 +117,7 @@ def figures(reference: Reference, seed: int) -> Figures:
         area_m=reference.area_m,
         duration_s=reference.duration_s,
         mobility=Mobility(model="movements", paths=recording.paths),
-        radio=Radio(preset="ns3", range_m=reference.range_m, overhead_bytes=HEADER_BYTES),
+        radio=Wifi80211b(preset="ns3", range_m=reference.range_m, overhead_bytes=HEADER_BYTES),
     )
     payload = _padding(reference.payload_bytes)
     actions: list[Action] = [Publish(t_s, source, to, payload) for t_s, source, to in reference.packets()]
