@@ -54,7 +54,7 @@ class Buckets:
             return [_type_name(kind, 0)]
         value = values.get(leaf.path)
         if isinstance(leaf.domain, Words):
-            place: float = leaf.domain.values.index(str(value))
+            place = float(leaf.domain.values.index(str(value)))
         else:
             place = 0.0 if value is None or isinstance(value, str) else float(value)
         return [_type_name(kind, _index(place, *_extent(leaf), self._per_type))]
