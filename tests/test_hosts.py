@@ -77,9 +77,9 @@ def examples(protocol: type[Protocol]) -> Iterator[Message]:
         payloads = [field.type for field in kind.fields if field.name == "payload"]
         if payloads and isinstance(payloads[0], msgspec.inspect.UnionType):
             for payload in payloads[0].types:
-                yield kind.cls(*(
-                    largest(payload if field.name == "payload" else field.type, 1) for field in kind.fields
-                ))
+                make: Any = kind.cls
+                fields = [payload if field.name == "payload" else field.type for field in kind.fields]
+                yield make(*(largest(field, 1) for field in fields))
         else:
             yield largest(kind)
 
