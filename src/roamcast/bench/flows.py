@@ -8,6 +8,7 @@ takes the settings of ns-3's, which differ from the draft's defaults (`NS3` in `
 """
 
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
@@ -145,6 +146,20 @@ def figures(reference: Reference, seed: int) -> Figures:
     }
 
 
+def compare(reference: Reference, seeds: int) -> dict[str, Any]:
+    """Our figures, ns-3's and the differences, each a mean over seeds. The difference of the delivery is in points, the
+    others are relative."""
+    ours = [figures(reference, seed) for seed in range(1, seeds + 1)]
+    means = {name: (fmean(run[name] for run in ours), fmean(run[name] for run in reference.ns3)) for name in FIGURES}
+    return {
+        "ours": {name: mean for name, (mean, _) in means.items()},
+        "ns3": {name: theirs for name, (_, theirs) in means.items()},
+        "difference": {
+            name: mean - theirs if name == "delivery" else mean / theirs - 1 for name, (mean, theirs) in means.items()
+        },
+    }
+
+
 def _padding(wire_bytes: int) -> int:
     """The payload of an event with which a routed packet takes about `wire_bytes`."""
     event = Event(event_id(1, 1), 0.5, 1, b"")
@@ -197,6 +212,18 @@ def _flows_text(reference: Reference) -> str:
     lines += [f"payload_bytes {reference.payload_bytes}", f"nodes {nodes}"]
     lines += [f"packet {t_s!r} {source} {destination}" for t_s, source, destination in reference.packets()]
     return "\n".join(lines) + "\n"
+
+
+def is_reference(path: Path) -> bool:
+    """Whether the file is one of ours, rather than a layout of the radio's (`bench/fidelity.py`)."""
+    try:
+        return isinstance(msgspec.json.decode(path.read_bytes(), type=dict[str, Any]).get("flows"), list)
+    except (OSError, msgspec.DecodeError):
+        return False
+
+
+def reference_text(reference: Reference) -> str:
+    return msgspec.json.format(msgspec.json.encode(reference), indent=1).decode() + "\n"
 
 
 def read_reference(path: Path) -> Reference:

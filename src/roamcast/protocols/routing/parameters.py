@@ -24,6 +24,7 @@ class AodvParameters(api.Parameters, frozen=True):
     destination_only: bool = False  # true: only the destination answers; fresher routes, more frames
     gratuitous: bool = False  # true: a relay that answers also tells the destination the way back
     broadcast_jitter_s: float = 0.01  # a relay repeats a request after a uniform time up to this
+    delay_own_requests: bool = False  # true: own requests wait like that, too
 
     # How long routes live
     active_route_timeout_s: float = 10.0  # unused routes expire; the draft has 3 s without link-layer feedback
@@ -102,6 +103,7 @@ NS2: Final = AodvParameters(
 NS3: Final = AodvParameters(
     request_retries=1,  # ns-3 counts requests of full width, not their repetitions
     gratuitous=True,
+    delay_own_requests=True,
     active_route_timeout_s=3.0,
     my_route_timeout_s=11.2,
     delete_period_s=15.0,
