@@ -151,7 +151,15 @@ async def through_udp(kind: type[Carrier], sent: list[Message]) -> list[Message]
         journal = Journal(address, clock.now)
         other = sockets[1 - address].getsockname()
         host = UdpHost(
-            address, codec, journal, [other], life=1, clock=clock, random=Random(1), on_delivery=lambda *_: None
+            address,
+            codec,
+            journal,
+            [other],
+            life=1,
+            clock=clock,
+            random=Random(1),
+            on_delivery=lambda *_: None,
+            on_failure=lambda failure: pytest.fail(failure.error),
         )
         host.protocol = kind(host)
         carriers.append(host.protocol)
