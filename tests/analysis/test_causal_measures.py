@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from roamcast.analysis.chains import causal_graphs
 from roamcast.trace import chains
-from roamcast.world.scenario import Causal, Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Causal, Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 
@@ -17,7 +18,7 @@ def test_the_same_as_in_the_summary_of_one_run(spark: SparkSession) -> None:
         area_m=(900, 900),
         duration_s=60,
         mobility=Mobility(model="waypoint"),
-        radio=Radio(model="ideal", loss=0.2),
+        radio=Ideal(loss=0.2),
         faults=Faults(crash_share=0.2),
         workload=Workload(
             publishers=3,

@@ -16,7 +16,8 @@ from roamcast.trace.measures import RUN_MEASURES
 from roamcast.trace.relations import TraceRelations
 from roamcast.trace.schema import Record
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 RUNS = {
@@ -37,7 +38,7 @@ RUNS = {
             nodes=20,
             area_m=(600, 600),
             duration_s=15,
-            radio=Radio(model="ideal", loss=0.1),
+            radio=Ideal(loss=0.1),
             workload=Workload(language="topics", subscriptions_per_node=2),
         ),
         seed=5,

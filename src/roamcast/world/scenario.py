@@ -15,10 +15,9 @@ from roamcast.form import source_digest
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
 from roamcast.trace.utility import parse_utility
-
-
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of every part of a scenario."""
+from roamcast.world.radio.models import AnyRadio
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.settings import Settings
 
 
 class Mobility(Settings, frozen=True):
@@ -85,38 +84,6 @@ class Positioning(Settings, frozen=True):
         for field in ("bias_m", "drift_m"):
             require(0 <= getattr(self, field) <= 1e6, field, getattr(self, field), "between 0 and 1000000")
         require(self.drift_time_s >= 0.1, "drift_time_s", self.drift_time_s, "at least 0.1")
-
-
-class Radio(Settings, frozen=True):
-    """How frames travel. `None` takes the preset's value; `ideal` looks only at range, delay, rate and header."""
-
-    model: Literal["ideal", "dcf"] = "dcf"
-    preset: Literal["ns2", "ns3"] = "ns3"
-    range_m: float = 200.0
-    loss: float = 0.0  # share of receptions lost at random, on top of what the radio itself loses
-    ideal_delay_s: float = 0.001  # ideal: from sending to hearing
-    carrier_sense_range_m: float | None = None  # ns2: 2.2 times range_m; ns3: range_m
-    capture: Literal["threshold", "bit-errors", "none"] | None = None  # ns2: threshold; ns3: bit-errors
-    data_rate_mbps: float | None = None  # both: 2
-    broadcast_rate_mbps: float | None = None  # ns2: 1; ns3: 2
-    control_rate_mbps: float | None = None  # ACK, RTS and CTS; ns2: 1; ns3: 2
-    rts_threshold_bytes: int | None = None  # unicasts of this size and above ask first; ns2: 0; ns3: never (2347)
-    overhead_bytes: int | None = None  # MAC header and FCS (ns3: also LLC); ns2: 28; ns3: 36
-    queue_frames: int | None = None  # ns2: 50; ns3: 500
-
-    def __post_init__(self) -> None:
-        require(self.range_m > 0, "range_m", self.range_m, "above 0")
-        require(0 <= self.loss < 1, "loss", self.loss, "at least 0 and below 1")
-        require(self.ideal_delay_s > 0, "ideal_delay_s", self.ideal_delay_s, "above 0")
-        sense = self.carrier_sense_range_m
-        require(sense is None or sense >= self.range_m, "carrier_sense_range_m", sense, "at least range_m")
-        for field in ("data_rate_mbps", "broadcast_rate_mbps", "control_rate_mbps"):
-            rate = getattr(self, field)
-            require(rate is None or rate > 0, field, rate, "above 0")
-        for field in ("rts_threshold_bytes", "overhead_bytes"):
-            size = getattr(self, field)
-            require(size is None or size >= 0, field, size, "at least 0")
-        require(self.queue_frames is None or self.queue_frames > 0, "queue_frames", self.queue_frames, "at least 1")
 
 
 class Causal(Settings, frozen=True):
@@ -225,7 +192,7 @@ class Scenario(Settings, frozen=True):
     duration_s: float = 100.0
     mobility: Mobility = Mobility()
     positioning: Positioning = Positioning()
-    radio: Radio = Radio()
+    radio: AnyRadio = Wifi80211b()
     workload: Workload = Workload()
     faults: Faults = Faults()
 
@@ -251,7 +218,7 @@ class Run(Settings, frozen=True):
 
     scenario: Scenario = Scenario()
     protocol: str = "flooding"
-    parameters: dict[str, str | int | float | bool] = {}
+    parameters: dict[str, str | int | float | bool] = {}  # noqa: RUF012  # msgspec makes a new one for each run
     seed: int = 1
 
 

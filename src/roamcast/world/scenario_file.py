@@ -32,7 +32,8 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.world import files
-from roamcast.world.scenario import Run
+from roamcast.world.radio.models import RADIOS
+from roamcast.world.scenario import Run, Scenario
 
 Tables = dict[str, Any]
 """A run as nested tables, not yet checked: what TOML gives, and what command-line options are laid over."""
@@ -64,6 +65,8 @@ def _contacts(path: Path, _: Any) -> tuple[Tables, Tables]:
     nodes = 1 + max(max(a, b) for a, b, _, _ in rows)
     return {"contacts": rows}, {"nodes": nodes, "duration_s": max(until_s for _, _, _, until_s in rows)}
 
+
+DEFAULT_RADIO: Final = str(type(Scenario().radio).__struct_config__.tag)
 
 _READ_FIELDS: Final = ("positions_m", "paths", "names", "present", "contacts")  # checked when they were read
 _READINGS: Final = {
@@ -100,6 +103,7 @@ def run_from_tables(tables: Tables, source: str = "") -> Run:
     if isinstance(scenario.get("area_m"), int | float):
         scenario["area_m"] = [scenario["area_m"]] * 2
     _embed(scenario, _table(scenario, "mobility"), where)
+    _name_radio(_table(scenario, "radio"), where)
     _require_finite(tables, "", where)
     try:
         return msgspec.convert(tables, Run)
@@ -137,6 +141,15 @@ def _embed(scenario: Tables, mobility: Tables, where: str) -> None:
             scenario.setdefault(name, value)
 
 
+def _name_radio(radio: Tables, where: str) -> None:
+    """A radio without a name is the default one."""
+    model = radio.setdefault("model", DEFAULT_RADIO)
+    if model == "dcf":
+        raise ConfigurationError(f"{where}scenario.radio.model = 'dcf': is now called '802.11b'")
+    if not isinstance(model, str) or model not in RADIOS:
+        raise ConfigurationError(f"{where}scenario.radio.model = {model!r}: must be one of {', '.join(RADIOS)}")
+
+
 def _require_finite(value: Any, field: str, where: str) -> None:
     """No setting means anything as infinity or NaN, which TOML can write and comparisons let slip."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -158,7 +171,8 @@ def _explained(refusal: str, tables: Tables) -> str:
     unknown = re.search(r"unknown field `(.*)`", said)
     if unknown:
         field = f"{place}.{unknown[1]}" if place else unknown[1]
-        return f"{field}: is not a field; allowed: {', '.join(kind.__struct_fields__)}"
+        tag = [kind.__struct_config__.tag_field] if kind.__struct_config__.tag is not None else []
+        return f"{field}: is not a field; allowed: {', '.join([*tag, *kind.__struct_fields__])}"
     if isinstance(value, dict):  # refused by the part as a whole, whose message names field, value and what is allowed
         return f"{place}: {said}" if place else said
     choices = [choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
@@ -173,7 +187,17 @@ def _at(place: str, tables: Tables) -> tuple[Any, Any]:
         if name:
             kind = get_type_hints(kind).get(name, Any) if hasattr(kind, "__struct_fields__") else Any
             value = value.get(name) if isinstance(value, dict) else value
+            kind = _tagged(kind, value)
         else:
             kind = next((part for part in get_args(kind) if part is not Ellipsis), Any)
             value = value[int(index)] if isinstance(value, list) and index.isdigit() else value
     return kind, value
+
+
+def _tagged(kind: Any, value: Any) -> Any:
+    """Of a union of tagged structs the one that the value names."""
+    for choice in get_args(kind):
+        config = getattr(choice, "__struct_config__", None)
+        if config is not None and isinstance(value, dict) and value.get(config.tag_field) == config.tag:
+            return choice
+    return kind

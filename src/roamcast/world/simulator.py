@@ -8,6 +8,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 """
 
 import gc
+from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
@@ -26,14 +27,11 @@ from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
-from roamcast.world.host import SimulatedHost
+from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
-from roamcast.world.radio.dcf import DcfMedium
-from roamcast.world.radio.dcf_settings import dcf_settings
-from roamcast.world.radio.ideal import IdealMedium
-from roamcast.world.radio.interference import Interference
 from roamcast.world.radio.medium import Frame, Medium
+from roamcast.world.radio.settings import Surroundings
 from roamcast.world.scenario import Run, run_id
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
@@ -48,14 +46,23 @@ class Result(NamedTuple):
     events: int  # callbacks of the event queue
 
 
-def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> Result:
-    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react."""
+def simulate(
+    run: Run,
+    *,
+    raw_frames: bool = False,
+    actions: list[Action] | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+) -> Result:
+    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react. `on_frame` gets
+    every frame as it starts."""
     began = perf_counter()
     # The simulation makes no cycles worth collecting, and the collector would walk the whole network again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:
         simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
+        if on_frame is not None:
+            simulation.watch_frames(on_frame)
         simulation.run_until(run.scenario.duration_s)
         simulation.finish()
     finally:
@@ -84,6 +91,15 @@ class Simulation(Oracle):
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
         dependencies = None if self._causal is None else self._causal.specification
         self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m, dependencies=dependencies)
+        self._services = HostServices(
+            site=self.site,
+            oracle=self,
+            scheduler=self.scheduler,
+            medium=self.medium,
+            whereabouts=self._whereabouts,
+            recorder=self.recorder,
+            on_delivery=self._delivered if self._causal else None,
+        )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
         self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
@@ -109,6 +125,17 @@ class Simulation(Oracle):
             actions = agenda(scenario, run.seed) + initiated
         for action in actions:
             self.scheduler.at(action.t_s, self._act, action)
+
+    def watch_frames(self, on_frame: Callable[[Frame], None]) -> None:
+        """From now on `on_frame` gets every frame as it starts, too."""
+        before = self.medium.on_start
+
+        def both(frame: Frame) -> None:
+            if before is not None:
+                before(frame)
+            on_frame(frame)
+
+        self.medium.on_start = both
 
     def run_until(self, t: float) -> None:
         self.scheduler.run(t)
@@ -154,23 +181,9 @@ class Simulation(Oracle):
     # -- radio and contacts --------------------------------------------------------------------------------------
 
     def _medium(self, raw_frames: bool) -> Medium:
-        radio = self.run.scenario.radio
-        settings = dcf_settings(radio)
         random = derive(self.run.seed, "radio")
-        medium: Medium
-        if radio.model == "ideal":
-            medium = IdealMedium(
-                self.scheduler,
-                self.topology,
-                random,
-                radio.loss,
-                radio.ideal_delay_s,
-                settings.data_rate_bps,
-                settings.overhead_bytes,
-            )
-        else:
-            interference = Interference(settings, self.movements, random)
-            medium = DcfMedium(self.scheduler, self.topology, random, radio.loss, settings, interference)
+        around = Surroundings(self.scheduler, self.topology, random, self.movements)
+        medium = self.run.scenario.radio.medium(around)
         if raw_frames:
             medium.on_start = self._record_frame
         self._raw_frames = raw_frames
@@ -189,9 +202,9 @@ class Simulation(Oracle):
         """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
         scenario = self.run.scenario
         heard = scenario_contacts(scenario, self.movements)
-        sense_range_m = dcf_settings(scenario.radio).carrier_sense_range_m
+        sense_range_m = scenario.radio.sense_range_m
         sensed: ContactPlan | None = None
-        if scenario.radio.model == "dcf" and self.movements is not None and sense_range_m > scenario.radio.range_m:
+        if self.movements is not None and sense_range_m > scenario.radio.range_m:
             sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
             sensed = sensed.partitioned(self.movements, scenario.faults.partitions)
         self._changes = _changes(heard, 0)
@@ -261,20 +274,10 @@ class Simulation(Oracle):
 
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
-        host = SimulatedHost(
-            node,
-            derive(self.run.seed, "node", node, self._lives[node]),
-            self.site,
-            self,
-            self.scheduler,
-            self.medium,
-            self._whereabouts,
-            self.recorder,
-            self._delivered if self._causal else None,
-        )
+        life = self._lives[node]
+        host = SimulatedHost(self._services, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
-        self.medium.attach(node, protocol)
         self._hosts[node] = host
         self.protocols[node] = protocol
         protocol.start()
@@ -292,7 +295,6 @@ class Simulation(Oracle):
         host = self._hosts[node]
         assert host is not None
         host.end_life()
-        self.medium.attach(node, None)
         self.protocols[node] = None
         self._hosts[node] = None
 
