@@ -71,7 +71,7 @@ def test_overhead_counts_rows_of_topology_tables_after_the_start(spark: SparkSes
     records = [
         frame(t=5.0, bytes=99_999, detail="Topology"),
         frame(t=70.0, bytes=15_000, detail="Topology"),
-        frame(t=75.0, bytes=5_000, detail="Fragment"),
+        frame(t=75.0, bytes=5_000, detail="Topology"),
         frame(t=80.0, bytes=77_777, detail="Seek"),
         Record(160.0, "end", count=100),
     ]

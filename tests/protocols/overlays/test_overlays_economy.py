@@ -231,3 +231,15 @@ def test_a_home_broker_that_only_moved_out_of_range_is_kept() -> None:
     net.link(3, 1)
     net.run(12.0)
     assert broker(net, 1).clients.table[0].epoch == epoch  # asked over the new path, it answered
+
+
+def test_a_consumer_of_a_producer_that_was_quiet_for_long_is_not_taken_for_silent() -> None:
+    net = tiny(line(4), "1,2", store_lifetime_s=15.0, silent_lifetimes=2.0)
+    net.subscribe(3, ALL)
+    net.node(0).advertise(ALL)
+    net.run(60.0)
+    for content in range(8):
+        net.publish(0, content)
+        net.run(0.5)
+    net.run(3.0)
+    assert net.contents(3) == list(range(8))

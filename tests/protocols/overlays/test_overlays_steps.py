@@ -287,7 +287,7 @@ def test_a_long_event_travels_in_pieces_and_arrives_whole() -> None:
     net.publish(0, 1, payload)
     net.run(1.0)
     assert net.deliveries[0].event.payload == payload
-    assert net.frames["Fragment"] > 30
+    assert net.frames["Fragment"] > 30  # the link of each host cuts it
 
 
 def run_until(net: TinyNet[Protocol], condition: Callable[[], bool], patience_s: float) -> None:

@@ -14,8 +14,12 @@ was lost is made up for by its next one.
 """
 
 from enum import StrEnum
+from typing import Final
+
+import msgspec
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
@@ -25,6 +29,8 @@ from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.overlays.tables import TopologyTable
 from roamcast.protocols.routing.sequence import MODULUS, newer, successor
+
+ENVELOPE_BYTES: Final = 48  # of a routed message with rows, beside the rows
 
 
 class BrokersTimer(StrEnum):
@@ -57,8 +63,8 @@ class BrokerManager(Component):
         self._resources = resources
         self._parameters = parameters
         self._started_s = host.now()
-        self._life = int(host.now() * 1000)
-        self._sequence = self._life % MODULUS  # normally ahead of all rows of a former life
+        self._life = host.life
+        self._sequence = int(host.now() * 1000) % MODULUS  # normally ahead of all rows of a former life
         self._periods = 0  # update periods since this broker's row was last renewed
         self._shown: tuple[int, ...] = ()
         self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
@@ -124,7 +130,7 @@ class BrokerManager(Component):
         for neighbour in linked:
             news = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
             if news:
-                self._concentrator.send(neighbour, Topology(news, not self.is_settled))
+                self._send_rows(neighbour, news, is_novice=not self.is_settled)
         self._told = dict.fromkeys(linked)
 
     def forget_silent(self) -> None:
@@ -203,7 +209,13 @@ class BrokerManager(Component):
         """Tells a broker that has just started everything, once per update period."""
         self._taught[novice] = None
         rows = self.topology.rows
-        self._concentrator.send(novice, Topology(tuple(rows[broker] for broker in sorted(rows)), False))
+        self._send_rows(novice, tuple(rows[broker] for broker in sorted(rows)), is_novice=False)
+
+    def _send_rows(self, broker: int, rows: tuple[LinkState, ...], is_novice: bool) -> None:
+        """Rows are news each by itself, so a table travels in messages of one frame each."""
+        bytes_max = self.host.frame_bytes_max - ENVELOPE_BYTES
+        for some in batches(rows, _row_bytes, bytes_max):
+            self._concentrator.send(broker, Topology(tuple(some), is_novice))
 
     def _on_bootstrap(self, _: int) -> None:
         if self.neighbours:
@@ -234,3 +246,7 @@ class BrokerManager(Component):
         for new in (broker for broker in links if broker not in self._shown):
             self.host.structure("link", peer=new, value=1.0)
         self._shown = links
+
+
+def _row_bytes(row: LinkState) -> int:
+    return len(msgspec.msgpack.encode(row))

@@ -4,8 +4,6 @@ It brings payloads to other nodes (`send`), along source routes (`carry`) or unt
 what arrives, and timers that ran out, to whichever component registered for it. So components know messages, not each
 other.
 
-- A message that is too long for a frame travels in fragments and is put together by the next node that looks at it: the
-  destination, or each broker of a source route.
 - A relay that cannot reach the next broker of a source route takes a way of its own to the route's end (2.3 of the
   paper: "compute an alternative path").
 - `ask` repeats a request, at intervals that double up to eight times the first, until `answered` or until it has been
@@ -16,28 +14,22 @@ from collections.abc import Callable, Hashable
 from enum import StrEnum
 from typing import Any, Final, TypeVar, get_args
 
-import msgspec
-
-from roamcast.errors import CallerError, PeerError
+from roamcast.errors import CallerError
 from roamcast.protocols.api import Host, Message
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.messages import Branch, Carried, Forward, Fragment, Payload, Relayed, Spread
+from roamcast.protocols.overlays.messages import Branch, Carried, Forward, Relayed, Spread
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
 from roamcast.protocols.routing import AodvParameters, Unicast, unicast
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[int, Any, int], None]  # source, message, hops
-PIECE_BYTES: Final = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
-ASSEMBLIES_MAX: Final = 64  # messages that may be incomplete at one time
 NO_PATH: Final = "overlays: no path"
 BAD_ROUTE: Final = "overlays: bad source route"
 TOO_MANY: Final = "overlays: too many requests"
 
 # What brokers tell each other about events goes where events go: those routes are in use.
 _RELAYED: Final = frozenset(get_args(Relayed))
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder[Message](Payload)
 
 
 class ConcentratorTimer(StrEnum):
@@ -76,14 +68,11 @@ class Concentrator(Component):
         self._ticker = Ticker(host, ConcentratorTimer.RETRY, parameters.retry_s, self._repeat)
         self._handlers: dict[type[Message], Handler] = {}
         self._requests: dict[Hashable, _Request] = {}
-        self._fragmented = 0
-        self._assemblies: dict[tuple[int, int], dict[int, bytes]] = {}
 
     def declare(self, inputs: Inputs) -> None:
         self.unicast.declare(inputs)
         self.on(Carried, self._relay)
         self.on(Spread, self._on_spread)
-        self.on(Fragment, self._assemble)
         inputs.on_timer(ConcentratorTimer.RETRY, self._ticker.tick)
 
     # -- For the components ----------------------------------------------------------------------------------------
@@ -99,11 +88,11 @@ class Concentrator(Component):
         if type(message) in _RELAYED:
             self.carry(self.path(destination), message)
         else:
-            self._send_straight(destination, message)
+            self.unicast.send(destination, message)
 
     def carry(self, path: tuple[int, ...], payload: Any) -> None:
         """Sends a payload along a source route, which ends with its destination."""
-        self._send_straight(path[0], Carried(self.host.address, path[1:], 0, 0, payload))
+        self.unicast.send(path[0], Carried(self.host.address, path[1:], 0, 0, payload))
 
     def spread(self, message: Spread) -> None:
         """Sends an event along a tree of source routes: one copy to each first broker, with the branches behind it."""
@@ -114,10 +103,10 @@ class Concentrator(Component):
             if len(branches) == 1:
                 path, targets = branches[0]
                 forward = Forward(message.source, message.base_hops, targets, message.event)
-                self._send_straight(first, Carried(message.source, path, message.hops, 0, forward))
+                self.unicast.send(first, Carried(message.source, path, message.hops, 0, forward))
             else:
                 copy = Spread(message.source, message.base_hops, message.hops, tuple(branches), message.event)
-                self._send_straight(first, copy)
+                self.unicast.send(first, copy)
 
     def ask(
         self,
@@ -179,22 +168,11 @@ class Concentrator(Component):
             return
         end = message.path[-1]
         path = self.path(end) if message.detours < self._parameters.detours_max else (end,)
-        self._send_straight(
+        self.unicast.send(
             path[0], Carried(message.origin, path[1:], message.hops, message.detours + 1, message.payload)
         )
 
     # -- Inside ----------------------------------------------------------------------------------------------------
-
-    def _send_straight(self, destination: int, message: Message) -> None:
-        """Leaves the way to the unicast service."""
-        data = _encode(message)
-        if len(data) <= PIECE_BYTES:
-            self.unicast.send(destination, message)
-            return
-        self._fragmented += 1
-        pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
-        for index, piece in enumerate(pieces):
-            self.unicast.send(destination, Fragment(self._fragmented, index, len(pieces), piece))
 
     def _relay(self, source: int, message: Carried, hops: int) -> None:
         hops = min(255, message.hops + hops)
@@ -203,7 +181,7 @@ class Concentrator(Component):
             if not self._is_sound(path, hops):
                 self.host.dropped(BAD_ROUTE)
                 return
-            self._send_straight(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
+            self.unicast.send(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
         else:
             self.suspects.pop(source, None)
             self._on_arrival(message.origin, message.payload, hops)
@@ -230,21 +208,6 @@ class Concentrator(Component):
                 self._on_arrival(message.source, forward, hops)
         if onward:
             self.spread(Spread(message.source, message.base_hops, hops, onward, message.event))
-
-    def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
-        key = (source, piece.number)
-        pieces = self._assemblies.setdefault(key, {})
-        pieces[piece.index] = piece.data
-        if len(pieces) < piece.count:
-            if len(self._assemblies) > ASSEMBLIES_MAX:
-                del self._assemblies[next(iter(self._assemblies))]
-            return
-        del self._assemblies[key]
-        try:
-            message = _decoder.decode(b"".join(pieces[index] for index in sorted(pieces)))
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise PeerError(f"fragments of {source}: {error}") from None
-        self._on_arrival(source, message, hops)
 
     def _repeat(self, now_s: float) -> bool:
         failed: list[_Request] = []

@@ -21,10 +21,11 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from roamcast.events import Event
+from roamcast.fields import Address, Counter, Duration, Hops, Quantity, Time
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.routing import Control, Routed
-from roamcast.protocols.routing.messages import Address, Hops, Sequence
+from roamcast.protocols.routing.messages import Sequence
 
 BRANCHES_MAX = 64
 PATH_MAX = 32
@@ -32,12 +33,10 @@ NEIGHBOURS_MAX = 256
 
 Epoch = Sequence  # on a circle (`ranks.py`)
 Path = Annotated[tuple[Address, ...], Meta(max_length=PATH_MAX)]  # brokers; the destination is last
-COUNT_MAX = 2**62 - 1
-Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
-Load = Annotated[float, Meta(ge=0)]  # share of time that a broker's CPU is busy; above 1 when work piles up
-Cursor = tuple[Address, Count]  # a publisher, and the number of its latest event that has been dealt with
-Want = tuple[Interest, float]  # a subscription, and when it was made, s
-Target = tuple[Address, Epoch, Count]  # a consumer, its epoch, its previous event of this producer
+Load = Quantity  # share of time that a broker's CPU is busy; above 1 when work piles up
+Cursor = tuple[Address, Counter]  # a publisher, and the number of its latest event that has been dealt with
+Want = tuple[Interest, Time]  # a subscription, and when it was made
+Target = tuple[Address, Epoch, Counter]  # a consumer, its epoch, its previous event of this producer
 Branch = tuple[Path, tuple[Target, ...]]  # the path to a broker, and its consumers
 TEXT_MAX = 4096
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
@@ -47,7 +46,7 @@ class Seek(Message, frozen=True, tag=16):
     """Who is a broker within `ttl` hops? Flooded."""
 
     origin: Address
-    number: Count  # with the origin, names this search
+    number: Counter  # with the origin, names this search
     ttl: Hops  # frames in a row that may still carry it, this one included
     hops: Hops  # frames in a row that brought it to whoever hears this one
 
@@ -56,7 +55,7 @@ class Found(Message, frozen=True, tag=17):
     """A broker answers a search, along the way the search came."""
 
     origin: Address
-    number: Count
+    number: Counter
     broker: Address
     hops: Hops  # from the origin to the broker
     load: Load
@@ -73,7 +72,7 @@ class Attach(Message, frozen=True, tag=16):
 
     client: Address
     epoch: Epoch
-    version: Count
+    version: Counter
     wants: tuple[Want, ...]
     modulator: Text
     produces: bool  # it publishes
@@ -85,14 +84,14 @@ class Attached(Message, frozen=True, tag=17):
     """I am your home broker."""
 
     epoch: Epoch
-    version: Count
+    version: Counter
 
 
 class Refused(Message, frozen=True, tag=47):
     """I do not take what you told me in this version: I cannot run its modulator."""
 
     epoch: Epoch
-    version: Count
+    version: Counter
     reason: Text
 
 
@@ -115,12 +114,12 @@ class Welcome(Message, frozen=True, tag=20):
     """After a relocation: I am your home broker from now on."""
 
     epoch: Epoch
-    generation: Count
+    generation: Counter
 
 
 class WelcomeAck(Message, frozen=True, tag=21):
     epoch: Epoch
-    generation: Count
+    generation: Counter
 
 
 class Detach(Message, frozen=True, tag=22):
@@ -133,7 +132,7 @@ class Detach(Message, frozen=True, tag=22):
 class Publish(Message, frozen=True, tag=23):
     category: ClassVar[Category] = "publish_subscribe"
 
-    previous: Count
+    previous: Counter
     event: Event
     is_old: bool  # it was published under another home: only consumers that had subscribed by then are to get it
 
@@ -141,8 +140,8 @@ class Publish(Message, frozen=True, tag=23):
 class PublishAck(Message, frozen=True, tag=24):
     category: ClassVar[Category] = "publish_subscribe"
 
-    received: Count  # everything up to this number is with the home broker
-    released: Count  # everything up to this number is with all consumers, or has expired: you may forget it
+    received: Counter  # everything up to this number is with the home broker
+    released: Counter  # everything up to this number is with all consumers, or has expired: you may forget it
 
 
 class Delivery(Message, frozen=True, tag=25):
@@ -151,7 +150,7 @@ class Delivery(Message, frozen=True, tag=25):
     category: ClassVar[Category] = "publish_subscribe"
 
     epoch: Epoch
-    sequence: Count
+    sequence: Counter
     site: Address  # the broker where the modulator runs: whom to acknowledge to
     hops: Hops  # that the event took from its producer to the site
     event: Event
@@ -162,7 +161,7 @@ class DeliveryAck(Message, frozen=True, tag=26):
     category: ClassVar[Category] = "publish_subscribe"
 
     epoch: Epoch
-    sequence: Count  # everything up to this arrived
+    sequence: Counter  # everything up to this arrived
 
 
 # -- Between brokers -----------------------------------------------------------------------------------------------
@@ -175,7 +174,7 @@ class LinkState(Message, frozen=True, tag=27):
     sequence: Sequence  # on a circle, as an epoch is
     neighbours: Annotated[tuple[tuple[Address, Hops], ...], Meta(max_length=NEIGHBOURS_MAX)]  # length of the link, hops
     load: Load
-    life: Count  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
+    life: Counter  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
 
 
 class Topology(Message, frozen=True, tag=28):
@@ -190,7 +189,7 @@ class Announce(Message, frozen=True, tag=29):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    number: Count
+    number: Counter
     advertised: Interest | None  # None: of any kind
     active: bool  # false: I am not any more
 
@@ -200,8 +199,8 @@ class Registration(Message, frozen=True, tag=30):
 
     client: Address
     epoch: Epoch
-    generation: Count
-    version: Count
+    generation: Counter
+    version: Counter
     site: Address  # the broker where its modulator runs: where its events go
     wants: tuple[Want, ...]  # none: it wants nothing any more
     cursors: tuple[Cursor, ...]  # what its site has dealt with
@@ -212,7 +211,7 @@ class Registrations(Message, frozen=True, tag=31):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    number: Count
+    number: Counter
     rows: tuple[Registration, ...]
 
 
@@ -229,8 +228,8 @@ class RegisterAck(Message, frozen=True, tag=33):
 
     client: Address
     epoch: Epoch
-    generation: Count
-    version: Count
+    generation: Counter
+    version: Counter
 
 
 class Forward(Message, frozen=True, tag=34):
@@ -261,7 +260,7 @@ class Receipt(Message, frozen=True, tag=35):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    rows: tuple[tuple[Address, Epoch, Address, Count, Count], ...]  # client, epoch, publisher, processed, settled
+    rows: tuple[tuple[Address, Epoch, Address, Counter, Counter], ...]  # client, epoch, publisher, processed, settled
 
 
 class Probe(Message, frozen=True, tag=36):
@@ -276,14 +275,14 @@ class HandoffRequest(Message, frozen=True, tag=37):
 
     client: Address
     epoch: Epoch
-    generation: Count  # that it would begin
+    generation: Counter  # that it would begin
     modulator: Text
 
 
 class HandoffAck(Message, frozen=True, tag=38):
     client: Address
     epoch: Epoch
-    generation: Count
+    generation: Counter
     accepted: bool
 
 
@@ -292,7 +291,7 @@ class Detour(Message, frozen=True, tag=39):
 
     client: Address
     epoch: Epoch
-    generation: Count
+    generation: Counter
     site: Address
 
 
@@ -301,7 +300,7 @@ class DetourAck(Message, frozen=True, tag=40):
 
     client: Address
     epoch: Epoch
-    generation: Count
+    generation: Counter
     known: bool  # false: the client is not registered here
     last: tuple[Cursor, ...]
 
@@ -311,9 +310,9 @@ class HandoffState(Message, frozen=True, tag=41):
 
     client: Address
     epoch: Epoch
-    generation: Count
-    version: Count
-    registered: Count  # the version that the producers' home brokers know
+    generation: Counter
+    version: Counter
+    registered: Counter  # the version that the producers' home brokers know
     home: Address
     wants: tuple[Want, ...]
     modulator: Text
@@ -322,20 +321,22 @@ class HandoffState(Message, frozen=True, tag=41):
     advertised: Interest | None
     cursors: tuple[Cursor, ...]  # processed
     settled: tuple[Cursor, ...]
-    unsettled: tuple[tuple[Address, Count, Count], ...]  # publisher, number, the delivery that settles it; 0: unknown
+    unsettled: tuple[
+        tuple[Address, Counter, Counter], ...
+    ]  # publisher, number, delivery that settles it; 0: unknown
     unreported: tuple[Cursor, ...]  # processed, and not yet told to the client
-    sequence: Count  # of the next delivery
+    sequence: Counter  # of the next delivery
     deliveries: tuple[Delivery, ...]  # not yet acknowledged
     origins: tuple[tuple[Address, Address], ...]  # publisher, and the home broker its events come from
     sources: tuple[Address, ...]  # producers' home brokers that have switched
     consumers: tuple[Registration, ...]  # of what the client publishes, if it does and its home changes
-    held_s: float  # for so long its events must be held for consumers that may have no home at the moment
+    held_s: Duration  # for so long its events must be held for consumers that may have no home at the moment
 
 
 class HandoffDone(Message, frozen=True, tag=42):
     client: Address
     epoch: Epoch
-    generation: Count
+    generation: Counter
 
 
 class Served(Message, frozen=True, tag=43):
@@ -343,21 +344,10 @@ class Served(Message, frozen=True, tag=43):
 
     client: Address
     epoch: Epoch
-    generation: Count
+    generation: Counter
 
 
 # -- Envelopes -----------------------------------------------------------------------------------------------------
-
-
-class Fragment(Message, frozen=True, tag=44):
-    """A piece of a message that is too long for one frame."""
-
-    category: ClassVar[Category] = "publish_subscribe"
-
-    number: Count  # names the message, counted by its sender
-    index: Annotated[int, Meta(ge=0, lt=1024)]
-    count: Annotated[int, Meta(ge=1, le=1024)]
-    data: bytes
 
 
 Relayed = Forward | Delivery | Probe | Announce | Registrations | Register | RegisterAck | Receipt | Detour | DetourAck
@@ -399,7 +389,6 @@ Payload = (
     | HandoffState
     | HandoffDone
     | Served
-    | Fragment
     | Carried
     | Spread
 )

@@ -5,8 +5,12 @@ circle is newer. So there is no highest epoch. Whatever epoch a forged message c
 Within an epoch, the generation and then the version decide (`messages.py`).
 """
 
-from roamcast.protocols.overlays.messages import COUNT_MAX
+from typing import Final
+
 from roamcast.protocols.routing.sequence import MODULUS, newer, successor
+
+COUNT_MAX: Final = 2**62 - 1
+"""The largest `Counter`."""
 
 Rank = tuple[int, ...]
 """An epoch, and what there is of generation and version."""

@@ -9,7 +9,7 @@ of searches from each neighbour.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +18,9 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.heard import HeardSearches
 from roamcast.protocols.overlays.messages import Found, Seek
 from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters, parse_rings
+
+LIVES: Final = 1 << 37
+NUMBERS_PER_LIFE: Final = 1 << 24
 
 
 class SearchTimer(StrEnum):
@@ -39,7 +42,7 @@ class RingSearch(Component):
         self._parameters = parameters
         self._rings = parse_rings(parameters.search_rings_hops)
         self._load = load  # this broker's own load; None if this node is no broker
-        self._number = int(host.now() * 1000)  # ahead of all searches of a former life
+        self._number = (host.life % LIVES) * NUMBERS_PER_LIFE  # ahead of all searches of a former life
         self._ring = 0
         self._hops_max = 0  # of the search that is running
         self._found: dict[int, Sighting] = {}

@@ -55,13 +55,13 @@ class SourcesTimer(StrEnum):
 class Subscriber:
     """A consumer as a producer's home broker sees it."""
 
-    def __init__(self, row: Registration, now_s: float) -> None:
+    def __init__(self, row: Registration) -> None:
         self.client = row.client
         self.site = row.site
         self.wants = Wants(row.wants)
         self.rank = (row.epoch, row.generation, row.version)
         self.old_site = row.site
-        self.heard_s = now_s  # last word of or about it
+        self.waits_since_s: float | None = None  # since when an event waits for its receipt; None: none does
         self.switch: dict[int, int] = {}  # publisher -> the last number that went to the old site
 
     def site_of(self, publisher: int, number: int) -> int:
@@ -240,7 +240,7 @@ class SourceManager(Component):
             for log in self.logs.values():
                 log.forget(row.client)
             return
-        subscriber = self.subscribers[row.client] = Subscriber(row, self.host.now())
+        subscriber = self.subscribers[row.client] = Subscriber(row)
         if known is not None and known.rank[:2] == rank[:2]:
             subscriber.old_site, subscriber.switch = known.old_site, known.switch
         cursors = dict(row.cursors)
@@ -280,6 +280,8 @@ class SourceManager(Component):
         by_site: dict[int, list[Target]] = {}
         for client in wanting:
             subscriber = self.subscribers[client]
+            if subscriber.waits_since_s is None:
+                subscriber.waits_since_s = self.host.now()
             by_site.setdefault(subscriber.site, []).append((client, subscriber.rank[0], previous[client]))
         self._forward(entry, by_site)
         self._patience.tried(entry, self.host.now())
@@ -315,7 +317,8 @@ class SourceManager(Component):
             subscriber = self.subscribers.get(client)
             log = self.logs.get(publisher)
             if log is not None and subscriber is not None and subscriber.rank[0] == epoch:
-                now_s = subscriber.heard_s = self.host.now()
+                now_s = self.host.now()
+                subscriber.waits_since_s = None
                 for entry in log.acknowledge(client, processed, settled):
                     self._patience.answered(entry, now_s)
         self._release()
@@ -376,10 +379,10 @@ class SourceManager(Component):
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
-        """Drops consumers whose site has long not said a word although events wait for it."""
+        """Drops consumers whose site has long not said a word although events wait for its receipt."""
         silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
-        for client in [client for client, subscriber in self.subscribers.items() if subscriber.heard_s < silent_s]:
-            if any(log.last_unreceived(client) for log in self.logs.values()):
+        for client, subscriber in list(self.subscribers.items()):
+            if subscriber.waits_since_s is not None and subscriber.waits_since_s < silent_s:
                 del self.subscribers[client]
                 for log in self.logs.values():
                     log.forget(client)
