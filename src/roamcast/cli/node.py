@@ -11,6 +11,7 @@ SIGTERM and the end of `--duration` end it, with its final counters as the last 
 
 import asyncio
 import contextlib
+import errno
 import math
 import os
 import signal
@@ -267,7 +268,7 @@ class _Application:
             raise self._failure
 
     def _stop_without_reader(self) -> None:
-        self._failure = BrokenPipeError()
+        self._failure = BrokenPipeError(errno.EPIPE, "no reader")
         self._end.set()
 
     def _command(self, node: Node, line: str) -> None:
