@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from roamcast.campaign.commits import TraceFiles, trace_files
@@ -125,7 +126,8 @@ class TraceSource(DataSource):
         if unknown:
             raise ConfigurationError(f"schema: {unknown[0]!r} is not a column; allowed: {', '.join(SCHEMA.names)}")
         kinds = self.options.get("kind")
-        return TraceReader(path, schema.names, None if kinds is None else {kind.strip() for kind in kinds.split(",")})
+        wanted = to_arrow_schema(schema)
+        return TraceReader(path, wanted, None if kinds is None else {kind.strip() for kind in kinds.split(",")})
 
 
 class Files(InputPartition):
@@ -138,10 +140,10 @@ class Files(InputPartition):
 class TraceReader(DataSourceReader):
     """Has no `pushFilters` on purpose: see the module's text."""
 
-    def __init__(self, place: str, columns: list[str], kinds: set[str] | None) -> None:
+    def __init__(self, place: str, wanted: pa.Schema, kinds: set[str] | None) -> None:
         found = trace_files(place)
         self._root = found.root
-        self._columns = columns
+        self._wanted = wanted
         self._files = [file for file in found.files if kinds is None or file.kind in kinds]
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -159,18 +161,16 @@ class TraceReader(DataSourceReader):
         for kind, name in partition.value:
             with self._root.arrow.open_input_file(self._root.arrow_path(name)) as opened:
                 file = pq.ParquetFile(opened, page_checksum_verification=True)
-                there = [column for column in self._columns if column in file.schema_arrow.names]
-                table = file.read(there)
-                yield from _completed(table, kind, self._columns, file.metadata.num_rows).to_batches()
+                table = file.read([name for name in self._wanted.names if name in file.schema_arrow.names])
+                yield from _completed(table, kind, self._wanted, file.metadata.num_rows).to_batches()
 
 
-def _completed(table: pa.Table, kind: str, columns: list[str], rows: int) -> pa.Table:
-    """All wanted columns: the kind stands in the path, and an older trace may lack a later column."""
-    wanted = [SCHEMA.field(name) for name in columns]
+def _completed(table: pa.Table, kind: str, wanted: pa.Schema, rows: int) -> pa.Table:
+    """All wanted columns: the kind is part of the path, and an older trace may lack a later column."""
     arrays: list[Any] = []
     for field in wanted:
         if field.name in table.column_names:
             arrays.append(table[field.name].cast(field.type))
         else:
             arrays.append(pa.repeat(pa.scalar(kind if field.name == _KIND else None, field.type), rows))
-    return pa.table(arrays, schema=pa.schema(wanted))
+    return pa.table(arrays, schema=wanted)
