@@ -63,8 +63,8 @@ loads = spark.sql("""
 loads.show()
 
 # %% Every measure of the report is a step from table to table, and can be taken alone
-from roamcast.analysis.deliveries import delivery_measures, pairs  # noqa: E402 - a cell of its own
+from roamcast.analysis.measures import measure_runs  # noqa: E402 - a cell of its own
 
-measured = delivery_measures(pairs(trace)).join(plan, "run_id")
+measured = measure_runs(trace).join(plan, "run_id")
 ratios = measured.groupBy("protocol").avg("delivery_ratio", "stretch_mean").orderBy("protocol")
 ratios.show()

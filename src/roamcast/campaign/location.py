@@ -94,6 +94,10 @@ class Location:
         with self._system.open_input_file(self._full(name)) as file:
             return file.read()
 
+    def opened(self) -> pa.NativeFile:
+        """The object that the location itself names, for reading."""
+        return self._system.open_input_file(self._base)
+
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
         """Writes the object whole or not at all, over any earlier one."""
         target = self._full(name)

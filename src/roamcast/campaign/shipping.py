@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext, cloudpickle
+from pyspark.sql import SparkSession
 
-from roamcast.form import package_files, protocol_package
+from roamcast.campaign.session import is_local
+from roamcast.form import PACKAGE, package_files, protocol_package
 
 _shipped: dict[tuple[str, str], None] = {}  # application and archive
 
@@ -38,6 +40,14 @@ def ship(context: SparkContext, packages: Iterable[str]) -> list[str]:
             _shipped[context.applicationId, name] = None
         names.append(name)
     return names
+
+
+def for_executors(session: SparkSession, function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """`function`, which is Roamcast's own, for executors that may lack Roamcast."""
+    master = str(session.conf.get("spark.master", "local"))
+    if is_local(master):
+        return function
+    return on_path(ship(session.sparkContext, [PACKAGE.name]), function)
 
 
 def on_path(names: list[str], function: Callable[..., Any]) -> Callable[[Any], Any]:

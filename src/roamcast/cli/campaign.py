@@ -7,7 +7,8 @@ says which), 2 for a mistake in the file or the options, 130 after Ctrl-C, 143 a
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -247,13 +248,21 @@ def replay(
 
 
 def _analysed(directory: str, master: str, conf: list[str] | None) -> Any:
+    from pyspark.sql import SparkSession
+
     from roamcast.analysis.analyse import analyse
     from roamcast.campaign.session import parsed_settings, spark_session
 
     store = Store(directory)
     settings = parsed_settings(conf or [])
-    with spark_session(master, trace_bytes=store.trace_bytes(), settings=settings) as session:
-        return analyse(session, store)
+    with ExitStack() as stack:
+
+        @cache
+        def spark() -> SparkSession:
+            """Started only if something is not measured yet."""
+            return stack.enter_context(spark_session(master, trace_bytes=store.trace_bytes(), settings=settings))
+
+        return analyse(spark, store)
 
 
 def _verified(directory: str) -> list[Damage]:
