@@ -14,6 +14,7 @@ from roamcast.protocols.oracle import OracleTrees
 from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.somer import Somer
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
+from roamcast.protocols.waymark import Waymark
 
 _ALL: Final[list[type[Protocol]]] = [
     Flooding,
@@ -26,6 +27,7 @@ _ALL: Final[list[type[Protocol]]] = [
     Odmrp,
     GeoRendezvous,
     Overlays,
+    Waymark,
 ]
 PROTOCOLS: Final[dict[str, type[Protocol]]] = {protocol.name: protocol for protocol in _ALL}
 

@@ -1,0 +1,186 @@
+"""News: how records spread.
+
+A record that changes is told to the neighbours, and on from node to node until everybody has it. A node passes a record
+on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
+turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
+
+Every hello carries a digest of all records. If two neighbours' digests differ and neither has changed since their last
+hellos, one lists the numbers of all its records, and whoever has newer ones tells them.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.waymark.graph import Graph
+from roamcast.protocols.waymark.links import Links
+from roamcast.protocols.waymark.messages import Hello, News, Want, Where
+from roamcast.protocols.waymark.parameters import WaymarkParameters
+from roamcast.protocols.waymark.pending import WANT, WHERE, PendingNews
+from roamcast.protocols.waymark.records import Records
+
+
+class NewsTimer(StrEnum):
+    TELL = "news.tell"  # urgent news has waited long enough for company
+    LIST = "news.list"  # a neighbour's records differ from this node's for good: compare them
+
+
+class Spreading(Component):
+    def __init__(
+        self,
+        host: Host,
+        parameters: WaymarkParameters,
+        records: Records,
+        links: Links,
+        graph: Graph,
+        pending: PendingNews,
+        on_want: Callable[[int], None],
+    ) -> None:
+        super().__init__(host)
+        self._parameters = parameters
+        self._records = records
+        self._links = links
+        self._graph = graph
+        self._pending = pending
+        self._on_want = on_want
+        self._learned_s = host.now()  # when anything new was learned last
+        self._differs: dict[int, tuple[int, int]] = {}  # neighbour -> its digest and this node's, when they last differed
+        self._tell_due_s = -1.0
+        self._is_listing_due = False
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on(Hello, self._on_hello)
+        inputs.on(News, self._on_news)
+        inputs.on_timer(NewsTimer.TELL, self._tell)
+        inputs.on_timer(NewsTimer.LIST, self._list)
+
+    # -- This node's own records -----------------------------------------------------------------------------------
+
+    def own_want_changed(self) -> None:
+        self._pending.replace(WANT, self.host.address, set(self._around()) or {-1})
+        self._tell_within(0.3 * self._parameters.news_s)
+
+    def own_where_changed(self, is_urgent: bool) -> None:
+        self._pending.replace(WHERE, self.host.address, set(self._around()) or {-1})
+        if is_urgent:
+            self._tell_within(0.3 * self._parameters.news_s)
+
+    # -- What others tell ----------------------------------------------------------------------------------------------
+
+    def _on_hello(self, sender: int, hello: Hello) -> None:
+        self._learn(sender, hello.wants, hello.wheres)
+        mine = self._records.digest
+        if hello.digest == mine:
+            self._differs.pop(sender, None)
+        elif self._differs.get(sender) == (hello.digest, mine):
+            self._differs.pop(sender, None)
+            if not self._is_listing_due and self.host.now() - self._learned_s > 2 * self._parameters.news_s:
+                self._is_listing_due = True
+                self.host.set_timer(0.1 + 0.4 * self.host.random.random(), (NewsTimer.LIST, 0))
+        elif len(self._differs) < 256:
+            self._differs[sender] = (hello.digest, mine)
+
+    def _on_news(self, sender: int, news: News) -> None:
+        self._learn(sender, news.wants, news.wheres)
+        if news.is_listing:
+            self._compare(sender, news.listing)
+
+    def _learn(self, sender: int, wants: tuple[Want, ...], wheres: tuple[Where, ...]) -> None:
+        around = self._around_of(sender)
+        for want in wants:
+            if want.node == self.host.address:
+                self._heard_of_itself(want.number, self._records.own.want_number, WANT)
+                continue
+            verdict = self._records.learn_want(want, want.node == sender)
+            self._consider(WANT, want.node, sender, around, verdict, True)
+            if verdict == 1:
+                self._on_want(want.node)
+        for where in wheres:
+            if where.node == self.host.address:
+                self._heard_of_itself(where.number, self._records.own.where_number, WHERE)
+                continue
+            verdict = self._records.learn_where(where, where.node == sender)
+            self._consider(WHERE, where.node, sender, around, verdict, where.place is not None)
+
+    def _consider(
+        self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, is_urgent: bool
+    ) -> None:
+        """Whether to pass a record on that `sender` told."""
+        if verdict == 0:
+            self._pending.reached(kind, node, sender, around)
+        elif verdict < 0:
+            if is_urgent:
+                self._pending.add(kind, node, {sender})
+                self._tell_within(self._parameters.news_s)
+        else:
+            self._learned_s = self.host.now()
+            lacking = set(self._around())
+            lacking -= around
+            lacking.discard(sender)
+            lacking.discard(node)
+            self._pending.replace(kind, node, lacking)
+            if lacking and is_urgent:
+                share = 3 / (2 + len(lacking))
+                self._tell_within(self._parameters.news_s * (0.1 + 0.9 * min(1.0, share) * self.host.random.random()))
+
+    def _heard_of_itself(self, told: int, own: int, kind: int) -> None:
+        """Somebody has a record of this node that is newer than its own: from an earlier life, or made up."""
+        if told > own:
+            self._records.skip_to(kind == WANT, told)
+            if kind == WANT:
+                self.own_want_changed()
+            else:
+                self.own_where_changed(True)
+
+    # -- Telling -----------------------------------------------------------------------------------------------------------
+
+    def _around(self) -> frozenset[int]:
+        """The neighbours to tell: those heard, and those that their places make neighbours."""
+        return self._around_of(self.host.address)
+
+    def _around_of(self, node: int) -> frozenset[int]:
+        self._graph.refresh()
+        return self._graph.around(node)
+
+    def _tell_within(self, delay_s: float) -> None:
+        due_s = self.host.now() + delay_s
+        if self._tell_due_s < self.host.now() or due_s < self._tell_due_s:
+            self._tell_due_s = due_s
+            self.host.set_timer(delay_s, (NewsTimer.TELL, 0))
+
+    def _tell(self, key: int) -> None:
+        self._tell_due_s = -1.0
+        wants, wheres = self._pending.take(900)
+        if wants or wheres:
+            self.host.broadcast(News(wants, wheres))
+        if len(self._pending):
+            self._tell_within(0.05 + 0.05 * self.host.random.random())
+
+    # -- Comparing -------------------------------------------------------------------------------------------------------
+
+    def _list(self, key: int) -> None:
+        self._is_listing_due = False
+        listing: list[int] = []
+        for node in sorted(self._records.known)[:200]:
+            listing.extend((node, *self._records.compared(node)))
+        self.host.broadcast(News(is_listing=True, listing=tuple(listing)))
+
+    def _compare(self, sender: int, listing: tuple[int, ...]) -> None:
+        theirs = {listing[at]: (listing[at + 1], listing[at + 2]) for at in range(0, len(listing) - 2, 3)}
+        found = False
+        for node in sorted(self._records.known):
+            want_number, where_number = self._records.compared(node)
+            their_want, their_where = theirs.get(node, (0, 0))
+            if want_number > their_want and node != sender:
+                self._pending.add(WANT, node, {sender})
+                found = True
+            if where_number > their_where and node != sender:
+                self._pending.add(WHERE, node, {sender})
+                found = True
+        if found:
+            self._tell_within(0.05 + 0.5 * self.host.random.random())
+        is_behind = any(self._records.compared(node) < numbers for node, numbers in theirs.items())
+        if is_behind and not self._is_listing_due:
+            self._is_listing_due = True
+            self.host.set_timer(0.6 + 0.5 * self.host.random.random(), (NewsTimer.LIST, 0))
