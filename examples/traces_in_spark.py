@@ -61,6 +61,6 @@ spark.sql("""
 """).show()
 
 # %% Every measure of the report is a step from table to table, and can be taken alone
-from roamcast.analysis.deliveries import delivery_measures, pairs  # noqa: E402 - a cell of its own
+from roamcast.analysis.measures import measure_runs  # noqa: E402 - a cell of its own
 
-delivery_measures(pairs(trace)).join(plan, "run_id").groupBy("protocol").avg("delivery_ratio", "stretch_mean").show()
+measure_runs(trace).join(plan, "run_id").groupBy("protocol").avg("delivery_ratio", "stretch_mean").show()

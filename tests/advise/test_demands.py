@@ -10,6 +10,8 @@ from roamcast.trace.measures import MEASURES
 def test_a_demand_is_a_bound_on_a_measure() -> None:
     assert parse_demand("delivery>=0.95") == Demand("delivery_ratio", ">=", 0.95)
     assert parse_demand(" latency_p95 <= 200 ") == Demand("latency_ms_p95", "<=", 200.0)
+    assert parse_demand("within(250ms)>=0.9") == Demand("within_250ms", ">=", 0.9)
+    assert parse_demand("within( own ) >= 0.9") == Demand("within_own", ">=", 0.9)
     assert parse_demand("frames_total<=1e4") == Demand("frames_total", "<=", 10_000.0)
 
 
@@ -21,6 +23,7 @@ def test_its_margin_is_positive_inside_the_bound() -> None:
 def test_it_reads_as_it_was_written_with_its_unit() -> None:
     assert str(parse_demand("delivery>=0.95")) == "delivery >= 0.95"
     assert str(parse_demand("latency<=200")) == "latency <= 200 ms"
+    assert str(parse_demand("within(1s)>=0.5")) == "within(1s) >= 0.5"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,11 @@ def test_it_reads_as_it_was_written_with_its_unit() -> None:
         ("delivery>=much", "'much' in 'delivery>=much' is not a number"),
         ("delivery>=nan", "finite"),
         ("delivery>=inf", "finite"),
+        ("delivery>=90", "asks for 90, but delivery is a share from 0 to 1; write 0.9 for 90 %"),
+        ("within(250ms)>=1.5", "a share from 0 to 1"),
+        ("within(3h)>=0.9", "'within(3h)' is not a measure; allowed: delivery,"),
+        ("latency<=-1", "latency is never below 0"),
+        ("latency_common_ms_mean<=10", "is not a measure"),
     ],
 )
 def test_nonsense_is_refused_in_one_line(text: str, part: str) -> None:

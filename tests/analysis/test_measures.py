@@ -7,12 +7,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.cost import breakdowns
-from roamcast.analysis.deliveries import pairs
-from roamcast.analysis.measures import contents, measure_runs
-from roamcast.trace.measures import MEASURES
+from roamcast.analysis.evaluation import evaluate
+from roamcast.analysis.measures import measure_runs
+from roamcast.analysis.relations import SparkRelations, contents
+from roamcast.trace.evaluation import Evaluator
+from roamcast.trace.expressions import col, count
+from roamcast.trace.measures import RUN_MEASURES
+from roamcast.trace.relations import TraceRelations
 from roamcast.trace.schema import Record
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 RUNS = {
@@ -33,10 +38,28 @@ RUNS = {
             nodes=20,
             area_m=(600, 600),
             duration_s=15,
-            radio=Radio(model="ideal", loss=0.1),
+            radio=Ideal(loss=0.1),
             workload=Workload(language="topics", subscriptions_per_node=2),
         ),
         seed=5,
+    ),
+    "deadline": Run(
+        scenario=Scenario(
+            nodes=20,
+            area_m=(900, 900),
+            duration_s=15,
+            workload=Workload(utility="8ms"),
+        ),
+        seed=2,
+    ),
+    "utility curve": Run(
+        scenario=Scenario(
+            nodes=20,
+            area_m=(900, 900),
+            duration_s=15,
+            workload=Workload(utility="4ms:1 10ms:0.5 10ms:0.25 1s:0"),
+        ),
+        seed=2,
     ),
     "nobody listens": Run(scenario=Scenario(nodes=3, duration_s=12, workload=Workload(subscribers=0))),
 }
@@ -80,7 +103,7 @@ def measured(spark: SparkSession, traces: Any, awkward: Any) -> Any:
     trace = spark.createDataFrame(pa.concat_tables([*traces.values(), awkward]))
     has = contents(trace)
     assert has.languages == ("intervals", "topics")
-    return {row.run_id: row for row in measure_runs(trace, pairs(trace, has.languages)).collect()}
+    return {row.run_id: row for row in measure_runs(trace, has=has).collect()}
 
 
 def equal(ours: Any, theirs: Any) -> Any:
@@ -91,8 +114,30 @@ def equal(ours: Any, theirs: Any) -> Any:
 def test_every_measure_equals_the_summary_of_the_run(traces: Any, awkward: Any, measured: Any, name: Any) -> None:
     table = awkward if name == "awkward" else traces[name]
     summary, row = summarise(table), measured[table["run_id"][0].as_py()]
-    for measure in [*MEASURES, "nodes", "duration_s"]:
+    for measure in [*RUN_MEASURES, "nodes", "duration_s"]:
         assert equal(row[measure], summary[measure]), measure
+
+
+def test_a_new_measure_is_one_declaration(spark: SparkSession, traces: Any, awkward: Any) -> None:
+    """Drops per publication, as somebody might want it: the same over one run and on Spark, with no other code."""
+    declared = {"drops_per_publication": count("dropped", col("detail").equals("too-old")) / count("published")}
+    trace = spark.createDataFrame(pa.concat_tables([*traces.values(), awkward]))
+    rows = evaluate(SparkRelations(trace), trace.select("run_id").distinct(), declared).collect()
+    found = {row.run_id: row.drops_per_publication for row in rows}
+    assert found["awkward"] == 0.5
+    for table in [*traces.values(), awkward]:
+        alone = Evaluator(TraceRelations(table)).value(declared["drops_per_publication"])
+        assert equal(found[table["run_id"][0].as_py()], alone)
+
+
+def test_timeliness_looks_at_expected_pairs(measured: Any, traces: Any) -> None:
+    row = measured[traces["deadline"]["run_id"][0].as_py()]
+    assert 0 < row.within_own == row.utility_ratio < row.delivery_ratio
+    assert row.within_100ms <= row.within_250ms <= row.within_1s <= row.delivery_ratio
+    curve = measured[traces["utility curve"]["run_id"][0].as_py()]
+    assert 0 < curve.utility_ratio < curve.within_own <= curve.within_1s
+    without = measured[traces["static"]["run_id"][0].as_py()]
+    assert (without.within_own, without.utility_ratio) == (None, None)
 
 
 def test_by_hand(measured: Any) -> None:
@@ -123,4 +168,4 @@ def test_breakdowns_equal_the_summary_of_the_run(spark: SparkSession, traces: An
 
 def test_the_measures_cover_all_single_numbers_of_a_summary(awkward: Any) -> None:
     numbers = {name for name, value in summarise(awkward).items() if not isinstance(value, dict)}
-    assert numbers - {"nodes", "duration_s"} <= set(MEASURES)
+    assert numbers - {"nodes", "duration_s"} <= set(RUN_MEASURES)

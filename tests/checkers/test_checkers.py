@@ -18,7 +18,8 @@ from roamcast.interests import Intervals
 from roamcast.protocols.trees.standing import Standing
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import Simulation
 
 
@@ -30,7 +31,7 @@ def simulation() -> Simulation:
         area_m=(400.0, 400.0),
         duration_s=20.0,
         mobility=Mobility(model="grid", spacing_m=150.0),
-        radio=Radio(model="ideal"),
+        radio=Ideal(),
         workload=Workload(rate_per_s=0.0),
     )
     simulation = Simulation(Run(scenario=scenario, protocol="ps-maodv"))

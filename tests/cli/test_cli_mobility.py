@@ -97,6 +97,78 @@ def test_written_movements_and_contacts_give_the_same_answer(tmp_path: Path) -> 
     assert from_places["links"] == answer(*drawn, "--at", 30)["links"]
 
 
+@pytest.mark.parametrize(("product", "suffix"), [("movements", "ns"), ("csv", "csv")])
+@pytest.mark.parametrize("model", ["waypoint", "static", "golf"])
+def test_movements_of_a_short_run_round_trip_without_further_options(
+    tmp_path: Path, product: str, suffix: str, model: str
+) -> None:
+    drawn = ("--duration", 20, "--nodes", 40, "--area", "900x700", "--mobility", model)
+    direct = answer(*drawn, "--write", product, "--out", tmp_path / f"moves.{suffix}")
+    again = answer("--movements", tmp_path / f"moves.{suffix}")
+    for measure in ("nodes", "duration_s", "contacts", "links", "largest_component_share"):
+        assert again[measure] == direct[measure], measure
+    assert again["degree_mean"] == pytest.approx(direct["degree_mean"])
+
+
+FCD = """<fcd-export>
+<timestep time="100"><vehicle id="a" x="0" y="0"/></timestep>
+<timestep time="110"><vehicle id="a" x="100" y="0"/><vehicle id="b" x="0" y="50"/></timestep>
+<timestep time="120"><vehicle id="b" x="0" y="50"/></timestep>
+</fcd-export>"""
+
+
+def test_an_imported_trace_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "city.xml"
+    path.write_text(FCD)
+    told = run("--movements", path, "--show").splitlines()
+    frame = [line for line in told if line.startswith(("┌", "│", "└"))]
+    assert frame[0][0] + frame[-1][0] == "┌└"
+    assert sum(line.count("●") for line in frame) == 1  # of two vehicles, one has set off
+    lowest = frame[-2].strip("│")
+    assert lowest.startswith("●")
+    assert all("\u2800" < mark <= "\u28ff" for mark in lowest[1:])  # the way of the other, along the south
+    found = answer("--movements", path)
+    assert (found["nodes"], found["duration_s"], found["contacts"]) == (2, 20.0, 0)
+
+
+def test_an_imported_trace_is_drawn_on_the_map(tmp_path: Path) -> None:
+    (tmp_path / "city.xml").write_text(FCD)
+    run("--movements", tmp_path / "city.xml", "--map", tmp_path / "map.svg", "--at", 15)
+    root = ElementTree.parse(tmp_path / "map.svg").getroot()
+    assert [title.text for title in root.findall(f"{SVG}circle/{SVG}title")] == ["node 1 (b) at 0.0, 50.0"]
+    assert len(root.findall(f"{SVG}polyline")) == 1  # the other vehicle stands still
+
+
+def test_geojson_has_a_line_per_node_with_its_times(tmp_path: Path) -> None:
+    out = tmp_path / "paths.geojson"
+    rows = "id,timestamp,lat,lon\nx,0,48,11\nx,10,48.001,11.002\ny,0,48.001,11\ny,10,48.001,11\n"
+    (tmp_path / "moves.csv").write_text(rows)
+    run("--movements", tmp_path / "moves.csv", "--write", "geojson", "--out", out)
+    collection = json.loads(out.read_text())
+    assert collection["type"] == "FeatureCollection"
+    moving, resting = collection["features"]
+    assert moving["geometry"]["type"] == "LineString"
+    assert moving["geometry"]["coordinates"] == [[11.0, 48.0], [11.002, 48.001]]  # longitude first, back where it was
+    assert moving["properties"] == {"node": 0, "name": "x", "times_s": [0.0, 10.0]}
+    assert resting["geometry"] == {"type": "Point", "coordinates": [11.0, 48.001]}
+
+
+def test_geojson_of_a_drawn_scenario_lies_at_the_equator(tmp_path: Path) -> None:
+    run("--nodes", 3, "--mobility", "grid", "--write", "geojson", "--out", tmp_path / "paths.geojson")
+    features = json.loads((tmp_path / "paths.geojson").read_text())["features"]
+    places = [feature["geometry"]["coordinates"] for feature in features]
+    assert all(0 <= degrees <= 0.0091 for place in places for degrees in place)  # 1000 m
+
+
+def test_a_bad_movement_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "moves.csv").write_text("node,t,x,y\n0,1,2,3\n0,2,east,3\n")
+    assert refusal("--movements", tmp_path / "moves.csv").startswith(f"{tmp_path}/moves.csv:3: '0,2,east,3': expected ")
+    told = refusal("--movements", tmp_path / "moves.csv", "--movements-format", "gpx")
+    assert told.startswith(f"{tmp_path}/moves.csv:1: is not XML")
+    assert "movements_format = 'gpx': must be one of ns2, " in refusal("--movements-format", "gpx")
+    assert "must not be given together" in refusal("--show", "--json")
+
+
 def test_the_map_shows_every_node_and_link(tmp_path: Path) -> None:
     path = tmp_path / "map.svg"
     arguments = ("--mobility", "beehive", "--nodes", 20, "--range", 290, "--map", path)
@@ -147,7 +219,7 @@ def test_partitions_of_a_scenario_file_cut_and_are_drawn_while_they_stand(tmp_pa
         (("--nodes", "0"), "nodes = 0: must be between 1"),
         (("--pause-min", "9", "--pause-max", "3"), "pause_max_s = 3.0: must be at least pause_min_s"),
         (("--speed-min", "0"), "speed_min_mps = 0.0: must be above 0"),
-        (("--speed-max", "1e300"), "speed_max_mps = 1e+300: must be at most 10000"),
+        (("--speed-max", "1e300"), "speed_max_mps = 1e+300: must be above 0 and at most 10000"),
         (("--at", "100"), "at = 100.0: must be at least 0 and below the duration (100)"),
         (("--write", "contacts"), "--write and --out: must be given together"),
         (("--mobility", "grid", "--spacing", "900"), "mobility.spacing_m = 900.0: must be at most"),

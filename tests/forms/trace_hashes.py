@@ -4,7 +4,9 @@ import json
 
 from roamcast import FORM
 from roamcast.protocols.catalogue import PROTOCOLS
-from roamcast.world.scenario import Causal, Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Causal, Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 SCENARIOS = {
@@ -13,7 +15,7 @@ SCENARIOS = {
         area_m=(600.0, 600.0),
         duration_s=20.0,
         mobility=Mobility(model="waypoint", speed_min_mps=5.0, speed_max_mps=20.0),
-        radio=Radio(model="dcf", preset="ns2", loss=0.02),
+        radio=Wifi80211b(preset="ns2", loss=0.02),
         workload=Workload(rate_per_s=0.5),
         faults=Faults(crash_share=0.1, return_share=0.1, return_after_s=5.0, leave_share=0.1, join_share=0.1),
     ),
@@ -29,7 +31,7 @@ SCENARIOS = {
         area_m=(500.0, 500.0),
         duration_s=15.0,
         mobility=Mobility(model="group"),
-        radio=Radio(model="ideal", loss=0.05),
+        radio=Ideal(loss=0.05),
         workload=Workload(language="content", rate_per_s=0.2),
     ),
     "causal": Scenario(

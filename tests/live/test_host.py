@@ -108,6 +108,7 @@ class Network:
             CODEC,
             self.journals[address],
             neighbourhood,
+            life=1,
             clock=clock,
             random=Random(address),
             on_delivery=lambda *delivery: self._delivered(address, *delivery),
@@ -219,10 +220,33 @@ async def test_an_acknowledgement_counts_only_from_the_receiver(network: Network
 
 
 @on_network
-async def test_a_message_too_long_for_a_datagram_never_leaves(network: Network) -> None:
+async def test_a_message_larger_than_a_frame_travels_in_fragments(network: Network) -> None:
     await network.link(1, 2)
-    network.hosts[1].broadcast(Note("x" * 2000))
-    network.hosts[1].send(2, Note("y" * 2000))
+    long = "x" * 80_000
+    network.hosts[1].broadcast(Note(long))
+    assert await network.call(2) == ("message", 1, long)
+    network.hosts[1].send(2, Note(long))
+    assert network.hosts[1].backlog() > 8, "fragments wait for those before them to be acknowledged"
+    assert await network.call(2) == ("message", 1, long)
+    await network.until(lambda: network.hosts[1].backlog() == 0)
+    assert network.protocols[1].calls.empty()
+
+
+@on_network
+async def test_a_large_message_to_a_silent_neighbour_fails_once(network: Network) -> None:
+    await network.link(1, 2)
+    network.hosts[1].send(9, Note("z" * 20_000))
+    assert await network.call(1) == ("failed", 9, "z" * 20_000)
+    assert network.hosts[1].backlog() < 15, "what was left of it is not sent"
+    await network.until(lambda: network.hosts[1].backlog() == 0)
+    assert network.protocols[1].calls.empty()
+
+
+@on_network
+async def test_a_message_too_large_for_the_link_never_leaves(network: Network) -> None:
+    await network.link(1, 2)
+    network.hosts[1].broadcast(Note("x" * 300_000))
+    network.hosts[1].send(2, Note("y" * 300_000))
     network.hosts[1].send(2, Note("short"))
     assert await network.call(2) == ("message", 1, "short")
     assert network.protocols[1].calls.empty(), "the neighbour has not failed"

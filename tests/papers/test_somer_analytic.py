@@ -6,7 +6,8 @@ import pytest
 
 from roamcast.errors import CallerError
 from roamcast.papers.somer_model import detour_factor, path_length_bound, path_overhead_bound, path_overhead_limit
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import Simulation
 
 SPACING_M = 100.0
@@ -53,7 +54,7 @@ class Ways:
             area_m=(width_m, height_m),
             duration_s=45,
             mobility=Mobility(model="beehive" if beehive else "grid", spacing_m=SPACING_M),
-            radio=Radio(model="ideal", range_m=1.2 * SPACING_M),
+            radio=Ideal(range_m=1.2 * SPACING_M),
             workload=Workload(publishers=10, rate_per_s=0.2, start_s=25, tail_s=5),
         )
         simulation = Simulation(Run(scenario=scenario, protocol="somer", seed=2))

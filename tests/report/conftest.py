@@ -10,7 +10,8 @@ from roamcast.events import event_id
 from roamcast.report.replay.recordings import Known, Recording
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 Recorded = Callable[..., Recording]
@@ -54,7 +55,7 @@ def line_run() -> Run:
             area_m=(600.0, 200.0),
             duration_s=12.0,
             mobility=Mobility(model="static", positions_m=((50, 100), (200, 100), (350, 100), (500, 100))),
-            radio=Radio(model="ideal", range_m=200.0),
+            radio=Ideal(range_m=200.0),
             workload=Workload(publishers=1, selectivity=1.0, rate_per_s=1.0, start_s=2.0, tail_s=2.0),
         ),
     )

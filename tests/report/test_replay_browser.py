@@ -15,7 +15,8 @@ from roamcast.report.replay.recordings import Known, Recording
 from roamcast.trace.schema import Record
 from roamcast.world.contacts import scenario_contacts
 from roamcast.world.mobility import scenario_movements
-from roamcast.world.scenario import Faults, Radio, Run, Scenario
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Faults, Run, Scenario
 from roamcast.world.simulator import simulate
 
 Opened = Callable[[Recording], Page]
@@ -234,7 +235,7 @@ def test_every_instant_agrees_with_the_simulator_however_one_gets_there(opened: 
         scenario=Scenario(
             nodes=30,
             duration_s=40.0,
-            radio=Radio(model="ideal"),
+            radio=Ideal(),
             faults=Faults(crash_share=0.1, return_share=0.2, join_share=0.1, return_after_s=8.0),
         )
     )

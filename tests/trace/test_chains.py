@@ -2,9 +2,18 @@
 
 import pytest
 
-from roamcast.trace.chains import causal_measures
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
+from roamcast.trace.summary import summarise
+
+CAUSAL = (
+    "chains",
+    "chain_completion_ratio",
+    "chain_time_ms_mean",
+    "causal_graphs",
+    "causal_graph_completion_ratio",
+    "causal_graph_time_ms_mean",
+)
 
 
 def measured(*rows: tuple[float, int, int | None, int | None]) -> dict[str, float | None]:
@@ -12,7 +21,8 @@ def measured(*rows: tuple[float, int, int | None, int | None]) -> dict[str, floa
     recorder = Recorder("run")
     for t, event, cause, count in rows:
         recorder.add(Record(t, "published", 1, event_id=event, cause_id=cause, count=count))
-    return causal_measures(recorder.table())
+    summary = summarise(recorder.table())
+    return {name: summary[name] for name in CAUSAL}
 
 
 def test_two_graphs_one_of_them_torn() -> None:

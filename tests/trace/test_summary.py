@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from roamcast.errors import CallerError
 from roamcast.events import event_id
 from roamcast.interests import parse_interest
+from roamcast.trace.evaluation import percentile
 from roamcast.trace.pairs import Subscription, expected_pairs, subscriptions
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import SCHEMA, Record
-from roamcast.trace.summary import percentile, summarise
+from roamcast.trace.summary import summarise
 
 
 def table(*records: Record, run_id: str = "run") -> pa.Table:

@@ -12,7 +12,8 @@ from roamcast.events import NO_EVENT, Event, event_id
 from roamcast.interests import Intervals, Topics
 from roamcast.trace.summary import summarise
 from roamcast.world.causal_workload import CausalWorkload, causal_nodes, causal_specification, example
-from roamcast.world.scenario import Causal, Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Causal, Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 from roamcast.world.workload import Advertise, Publish, Subscribe
 
@@ -25,7 +26,7 @@ def scenario(nodes: int = 50, **causal: Any) -> Scenario:
         area_m=(400, 400),
         duration_s=30,
         mobility=Mobility(model="static"),
-        radio=Radio(model="ideal", range_m=250),
+        radio=Ideal(range_m=250),
         workload=Workload(publishers=0, subscribers=0, causal=Causal(**({"dependencies": THESIS} | causal))),
     )
 
@@ -158,7 +159,7 @@ def test_topics_carry_chains_too() -> None:
         area_m=(200, 200),
         duration_s=30,
         mobility=Mobility(model="static"),
-        radio=Radio(model="ideal"),
+        radio=Ideal(),
         workload=workload,
     )
     summary = summarise(simulate(Run(scenario=still, protocol="flooding", seed=1)).recorder.table())

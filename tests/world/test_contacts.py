@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from roamcast.errors import ConfigurationError
 from roamcast.world.contacts import TOGETHER, ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.mobility import Corner, Movements, scenario_movements
-from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Scenario
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Faults, Mobility, Partition, Scenario
 
 DURATION_S = 20.0
 BLUR_M = 1e-6  # closer than this to the range or to a border, the twin cannot tell
@@ -109,7 +110,7 @@ def test_the_plan_of_a_scenario_agrees_too(model: str) -> None:
         area_m=(500.0, 300.0),
         duration_s=DURATION_S,
         mobility=Mobility(model=model, speed_min_mps=5.0, speed_max_mps=40.0, pause_max_s=3.0),  # type: ignore[arg-type]
-        radio=Radio(range_m=90.0),
+        radio=Wifi80211b(range_m=90.0),
         faults=Faults(partitions=(wall,)),
     )
     where = scenario_movements(scenario, 4)

@@ -7,7 +7,8 @@ from roamcast.analysis.expected import expected_pairs
 from roamcast.seeds import Random
 from roamcast.trace.summary import summarise
 from roamcast.world.golf import golf_event, golf_interest, golf_taste
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 
@@ -40,7 +41,7 @@ def test_spark_expects_the_same_pairs_as_the_summary(spark: SparkSession) -> Non
         area_m=(400.0, 400.0),
         duration_s=15.0,
         mobility=Mobility(model="static"),
-        radio=Radio(model="ideal"),
+        radio=Ideal(),
         workload=Workload(language="content", selectivity=0.3, resubscribe_period_s=4.0),
     )
     table = simulate(Run(scenario=scenario)).recorder.table()

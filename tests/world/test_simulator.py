@@ -16,13 +16,15 @@ from roamcast.protocols.flooding.messages import Flood
 from roamcast.protocols.routing.messages import Hello, Routed
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import SCHEMA
-from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Run, Scenario, Workload, run_id
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Faults, Mobility, Partition, Run, Scenario, Workload, run_id
 from roamcast.world.simulator import Result, carried_event, simulate
 from roamcast.world.workload import Action, Publish, Subscribe
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
 LINE = tuple((100.0 * node, 50.0) for node in range(6))
-IDEAL = Radio(model="ideal", range_m=120.0)
+IDEAL = Ideal(range_m=120.0)
 
 
 def line(**changes: object) -> Run:
@@ -53,7 +55,7 @@ def test_a_line_of_nodes_delivers_hop_by_hop() -> None:
     result = simulate(line(), actions=everybody_wants([1.0]))
     delivered = rows(result.recorder, "delivered")
     assert [(row["node"], row["hops"]) for row in delivered] == [(node, node) for node in range(1, 6)]
-    assert all(row["value"] > (row["hops"] - 0.01) * IDEAL.ideal_delay_s for row in delivered)  # type: ignore[operator]
+    assert all(row["value"] > (row["hops"] - 0.01) * IDEAL.delay_s for row in delivered)  # type: ignore[operator]
     published = rows(result.recorder, "published")
     assert [row["shortest_hops"] for row in published] == [[0, 1, 2, 3, 4, 5]]
     assert rows(result.recorder, "end")[-1]["count"] == 6
@@ -136,7 +138,7 @@ def test_a_partition_separates_an_area_for_its_time() -> None:
 
 
 def test_random_loss_is_counted() -> None:
-    result = simulate(line(radio=Radio(model="ideal", range_m=120.0, loss=0.3)), actions=everybody_wants([1.0, 2.0]))
+    result = simulate(line(radio=Ideal(range_m=120.0, loss=0.3)), actions=everybody_wants([1.0, 2.0]))
     lost = {row["detail"]: row["count"] for row in rows(result.recorder, "lost")}
     assert lost == {"loss": result.medium.receptions_possible - result.medium.receptions}
     assert result.medium.receptions_possible > result.medium.receptions
@@ -157,7 +159,7 @@ MOVING = Run(
         nodes=30,
         area_m=(600.0, 600.0),
         duration_s=15.0,
-        radio=Radio(loss=0.05),
+        radio=Wifi80211b(loss=0.05),
         workload=Workload(rate_per_s=1.0),
         faults=Faults(crash_share=0.1, return_share=0.1, return_after_s=3.0, join_share=0.1),
     ),

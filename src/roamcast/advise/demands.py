@@ -1,4 +1,8 @@
-"""What a user wants: demands such as `delivery>=0.95`, and a measure to minimise, by short names."""
+"""What a user wants: demands such as `delivery>=0.95` or `within(250ms)>=0.9`, and a measure to minimise.
+
+Measures may be called by their short names (`trace.measures`) or in full. A demand that no run could ever meet, or that
+every run meets, is a slip of the user's (delivery is a share, not a percentage) and is refused.
+"""
 
 import re
 from typing import Literal
@@ -6,28 +10,12 @@ from typing import Literal
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.trace.measures import MEASURES
+from roamcast.trace.measures import RUN_MEASURES
 
-SHORT_NAMES = {
-    "delivery": "delivery_ratio",
-    "delivery_reachable": "delivery_ratio_reachable",
-    "latency": "latency_ms_mean",
-    "latency_p50": "latency_ms_p50",
-    "latency_p95": "latency_ms_p95",
-    "latency_p99": "latency_ms_p99",
-    "airtime": "airtime_per_delivery_ms",
-    "frames": "frames_per_delivery",
-    "bytes": "bytes_per_delivery",
-    "maintenance": "maintenance_ms_per_node_s",
-    "fairness": "load_fairness",
-    "hops": "hops_mean",
-    "stretch": "stretch_mean",
-    "chains": "chain_completion_ratio",
-    "chain_time": "chain_time_ms_mean",
-}
+SHORT_NAMES = {measure.short: name for name, measure in RUN_MEASURES.items() if measure.short}
 """Short name -> measure; the measures' own names are understood as well."""
 
-_DEMAND = re.compile(r"\s*(\w+)\s*(>=|<=)\s*(\S+)\s*")
+_DEMAND = re.compile(r"\s*(\w+(?:\s*\(\s*\w+\s*\))?)\s*(>=|<=)\s*(\S+)\s*")
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -48,7 +36,9 @@ class Demand(msgspec.Struct, frozen=True):
 def parse_demand(text: str) -> Demand:
     found = _DEMAND.fullmatch(text)
     if found is None:
-        raise ConfigurationError(f"--want: {text!r} is not a demand; write it as in delivery>=0.95 or latency_p95<=200")
+        raise ConfigurationError(
+            f"--want: {text!r} is not a demand; write it as in delivery>=0.95, within(250ms)>=0.9 or latency_p95<=200"
+        )
     name, relation, number = found.groups()
     measure = _measure("--want", name)
     try:
@@ -57,29 +47,41 @@ def parse_demand(text: str) -> Demand:
         raise ConfigurationError(f"--want: {number!r} in {text!r} is not a number") from None
     if not abs(bound) < float("inf"):
         raise ConfigurationError(f"--want: {number!r} in {text!r} must be finite")
+    _require_possible(text, name, measure, bound)
     return Demand(measure, ">=" if relation == ">=" else "<=", bound)
 
 
 def parse_objective(name: str) -> str:
     """The measure to minimise."""
     measure = _measure("--minimise", name)
-    if MEASURES[measure].better != "lower":
-        allowed = ", ".join(short for short, full in SHORT_NAMES.items() if MEASURES[full].better == "lower")
+    if RUN_MEASURES[measure].better != "lower":
+        allowed = ", ".join(short for short, full in SHORT_NAMES.items() if RUN_MEASURES[full].better == "lower")
         raise ConfigurationError(f"--minimise: {name!r} is no cost; allowed: {allowed}")
     return measure
 
 
 def short_name(measure: str) -> str:
-    return next((short for short, full in SHORT_NAMES.items() if full == measure), measure)
+    return RUN_MEASURES[measure].short or measure
 
 
 def _measure(option: str, name: str) -> str:
+    name = "".join(name.split())
     measure = SHORT_NAMES.get(name, name)
-    if measure not in MEASURES:
+    if measure not in RUN_MEASURES:
         raise ConfigurationError(f"{option}: {name!r} is not a measure; allowed: {', '.join(SHORT_NAMES)}")
     return measure
 
 
+def _require_possible(text: str, name: str, measure: str, bound: float) -> None:
+    most = RUN_MEASURES[measure].most
+    if most is None:
+        if bound < 0:
+            raise ConfigurationError(f"--want: {text!r} asks for {bound:g}, but {name} is never below 0")
+    elif not 0 <= bound <= most:
+        hint = f"; write {bound / 100:g} for {bound:g} %" if most == 1 < bound <= 100 else ""
+        raise ConfigurationError(f"--want: {text!r} asks for {bound:g}, but {name} is a share from 0 to {most:g}{hint}")
+
+
 def _unit(measure: str) -> str:
-    unit = MEASURES[measure].unit
+    unit = RUN_MEASURES[measure].unit
     return f" {unit}" if unit else ""

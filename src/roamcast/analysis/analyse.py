@@ -12,7 +12,8 @@ from pyspark.sql import functions as f
 
 from roamcast.analysis.cost import breakdowns, frames_over_time
 from roamcast.analysis.deliveries import delivery_over_time, pairs
-from roamcast.analysis.measures import contents, measure_runs
+from roamcast.analysis.measures import measure_runs
+from roamcast.analysis.relations import contents
 from roamcast.analysis.summaries import (
     in_long_form,
     mean_breakdowns,
@@ -25,7 +26,7 @@ from roamcast.analysis.summaries import (
 from roamcast.analysis.traces import only_runs, read_traces
 from roamcast.campaign.file import Stop
 from roamcast.campaign.store import Store
-from roamcast.trace.measures import MEASURES
+from roamcast.trace.measures import RUN_MEASURES
 
 TIMELINE_BINS = 40
 
@@ -49,12 +50,12 @@ def analyse(session: SparkSession, store: Store) -> Analysis:
     trace = only_runs(read_traces(session, store.trace), plan)
     has = contents(trace)
     met = pairs(trace, has.languages).persist()
-    measured = measure_runs(trace, met, causal=has.causal).persist()
+    measured = measure_runs(trace, has=has, met=met).persist()
     long = in_long_form(measured)
     points = summarise_points(plan, long).persist()
     try:
         return Analysis(
-            runs=plan.join(measured.select("run_id", *MEASURES), "run_id").orderBy("point", "seed").toPandas(),
+            runs=plan.join(measured.select("run_id", *RUN_MEASURES), "run_id").orderBy("point", "seed").toPandas(),
             points=points.toPandas(),
             differences=paired_differences(plan, long, against).toPandas(),
             normalised=normalised(plan, points, against).toPandas(),
@@ -70,7 +71,7 @@ def measured_runs(session: SparkSession, store: Store) -> DataFrame:
     """The plan's columns and every measure, one row per run that came to its end."""
     plan = session.createDataFrame(store.plan().drop_columns("run"))
     measured = _measured(only_runs(read_traces(session, store.trace), plan))
-    return plan.join(measured.select("run_id", *MEASURES), "run_id").orderBy("point", "seed")
+    return plan.join(measured.select("run_id", *RUN_MEASURES), "run_id").orderBy("point", "seed")
 
 
 class Precision:
@@ -97,8 +98,7 @@ class Precision:
 
 
 def _measured(trace: DataFrame) -> DataFrame:
-    has = contents(trace)
-    return measure_runs(trace, pairs(trace, has.languages), causal=has.causal)
+    return measure_runs(trace)
 
 
 def _timeline(trace: DataFrame, met: DataFrame, measured: DataFrame) -> DataFrame:

@@ -1,25 +1,15 @@
 """Causal chains and causal graphs of all runs, as `roamcast.trace.chains` defines them for one.
 
-The initiation of an event is found by jumping: each round replaces the known ancestor by that one's known ancestor, so
-rounds double the reach and `ROUNDS` of them follow a chain of 2 ** ROUNDS events.
+The initiation of an event is found by pointer jumping: each round replaces the known ancestor by that ancestor's known
+ancestor. Every round doubles the reach, so `ROUNDS` of them follow a chain of 2 ** ROUNDS events.
 """
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from roamcast.analysis.traces import RUN, of_kind, ratio
+from roamcast.analysis.traces import RUN, of_kind
 
 ROUNDS = 5
-
-COLUMNS = (
-    "chains",
-    "chain_completion_ratio",
-    "chain_time_ms_mean",
-    "causal_graphs",
-    "causal_graph_completion_ratio",
-    "causal_graph_time_ms_mean",
-)
-
 
 def roots(trace: DataFrame) -> DataFrame:
     """Each publication that has a cause, with the farthest ancestor that its causes lead to."""
@@ -34,7 +24,7 @@ def roots(trace: DataFrame) -> DataFrame:
 
 
 def causal_graphs(trace: DataFrame) -> DataFrame:
-    """Per initiation: how many chains it should set off, how many came to their end, and when they did since then."""
+    """Per initiation: how many chains it should set off, how many completed, and their times since the initiation."""
     published = of_kind(trace, "published")
     begun = published.where(f.col("cause_id").isNull() & (f.col("count") > 0)).select(
         RUN, f.col("event_id").alias("root_id"), f.col("t").alias("begun_s"), f.col("count").alias("expected")
@@ -53,31 +43,15 @@ def causal_graphs(trace: DataFrame) -> DataFrame:
     )
 
 
-def chain_measures(trace: DataFrame) -> DataFrame:
-    """Per run that has initiations: completion and time of its chains and of its causal graphs."""
-    whole = f.col("complete") == f.col("expected")
-    sums = (
-        causal_graphs(trace)
-        .groupBy(RUN)
-        .agg(
-            f.sum("expected").alias("chains"),
-            f.sum("complete").alias("complete"),
-            f.sum("times_s").alias("times_s"),
-            f.count(f.lit(1)).alias("causal_graphs"),
-            f.count_if(whole).alias("whole"),
-            f.avg(f.when(whole, 1000 * f.col("last_s"))).alias("causal_graph_time_ms_mean"),
-        )
+def no_graphs(trace: DataFrame) -> DataFrame:
+    """The same columns without a row, for traces that are known to have no causal events."""
+    empty = trace.where(f.lit(False))
+    whole, number = f.lit(None).cast("long"), f.lit(None).cast("double")
+    return empty.select(
+        RUN,
+        whole.alias("root_id"),
+        whole.alias("expected"),
+        whole.alias("complete"),
+        number.alias("times_s"),
+        number.alias("last_s"),
     )
-    return (
-        sums.withColumn("chain_completion_ratio", ratio(f.col("complete"), f.col("chains")))
-        .withColumn("chain_time_ms_mean", ratio(1000 * f.col("times_s"), f.col("complete")))
-        .withColumn("causal_graph_completion_ratio", ratio(f.col("whole"), f.col("causal_graphs")))
-        .select(RUN, *COLUMNS)
-    )
-
-
-def no_chains(runs: DataFrame) -> DataFrame:
-    """The same columns for runs that are known to have none."""
-    nothing, none = f.lit(None).cast("double"), f.lit(0).cast("long")
-    counts = ("chains", "causal_graphs")
-    return runs.select(RUN, *((none if name in counts else nothing).alias(name) for name in COLUMNS))

@@ -1,9 +1,9 @@
-"""What should have arrived beside what did, and the measures of delivery. Defined in `roamcast.trace.summary`.
+"""What should have arrived beside what did: the relation `pairs` of `roamcast.trace.relations`, with Spark.
 
 Expected pairs and deliveries meet in one aggregation over their union instead of a join: both are grouped by event and
 node once, which costs one shuffle and no sort. To find a pair's first delivery with aggregates that fit Spark's hash
-tables, time and hops are packed into one whole number: deliveries of the same event to the same node less than
-1 / `INSTANTS_PER_S` apart, 60 ns, count as simultaneous, and of these the one with the fewest hops is the first.
+tables, time and hops are packed into one integer: deliveries of the same event to the same node less than
+1 / `INSTANTS_PER_S` (60 ns) apart count as simultaneous, and of these the one with the fewest hops is the first.
 """
 
 from collections.abc import Iterable
@@ -14,14 +14,10 @@ from pyspark.sql import functions as f
 from roamcast.analysis.expected import MATCHES, matches
 from roamcast.analysis.traces import RUN, of_kind, ratio
 
-RANK_ACCURACY = 10_000
-"""Percentiles of up to so many deliveries of a run are exact; beyond, their rank is off by at most 1 in so many."""
-
 INSTANTS_PER_S = 2**24
 HOPS_MAX = 255  # of every protocol; beyond, hops do not decide which of two simultaneous deliveries is the first
 
 PAIR = [RUN, "event_id", "node"]
-PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
 def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFrame:
@@ -58,42 +54,6 @@ def pairs(trace: DataFrame, languages: Iterable[str] = tuple(MATCHES)) -> DataFr
         )
     )
     return met.select(*PAIR, "shortest", "arrivals", "first_t", "latency_s", "hops")
-
-
-def delivery_measures(met: DataFrame) -> DataFrame:
-    """Per run: counts, ratios, latency, hops and stretch, from `pairs`."""
-    expected, arrived = f.col("shortest").isNotNull(), f.col("arrivals") > 0
-    reachable = f.col("shortest") >= 0
-    good = expected & arrived
-    latency_ms = f.when(good, f.col("latency_s") * 1000)
-    shares = f.array(*(f.lit(share) for share in PERCENTILES.values()))
-    counted = met.groupBy(RUN).agg(
-        f.count_if(expected).alias("expected"),
-        f.count_if(good).alias("delivered"),
-        f.count_if(reachable).alias("expected_reachable"),
-        f.count_if(reachable & arrived).alias("delivered_reachable"),
-        f.count_if(arrived & ~expected).alias("unexpected"),
-        (f.sum("arrivals") - f.count_if(arrived)).alias("duplicates"),
-        f.avg(latency_ms).alias("latency_ms_mean"),
-        f.percentile_approx(latency_ms, shares, RANK_ACCURACY).alias("percentiles"),
-        f.avg(f.when(good, f.col("hops"))).alias("hops_mean"),
-        f.avg(f.when(reachable & arrived, f.col("hops") / f.col("shortest"))).alias("stretch_mean"),
-    )
-    return counted.select(
-        RUN,
-        "expected",
-        "delivered",
-        ratio(f.col("delivered"), f.col("expected")).alias("delivery_ratio"),
-        "expected_reachable",
-        "delivered_reachable",
-        ratio(f.col("delivered_reachable"), f.col("expected_reachable")).alias("delivery_ratio_reachable"),
-        "duplicates",
-        "unexpected",
-        "latency_ms_mean",
-        *(f.col("percentiles")[place].alias(f"latency_ms_{name}") for place, name in enumerate(PERCENTILES)),
-        "hops_mean",
-        "stretch_mean",
-    )
 
 
 def delivery_over_time(met: DataFrame, trace: DataFrame, bin_s: float) -> DataFrame:

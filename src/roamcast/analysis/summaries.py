@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from roamcast.analysis.student import quantile
 from roamcast.analysis.traces import RUN, ratio
 from roamcast.campaign.plan import SWEEPS
-from roamcast.trace.measures import MEASURES
+from roamcast.trace.measures import RUN_MEASURES
 
 TABLE_DEGREES = 200
 NORMAL = 1.959963984540054
@@ -30,8 +30,8 @@ STATISTICS = ("n", "mean", "half_width", "low", "high", "deviation")
 
 def in_long_form(measured: DataFrame) -> DataFrame:
     """One row per run and measure; undefined ones are left out."""
-    numbers = [f.col(name).cast("double").alias(name) for name in MEASURES]
-    long = measured.select(RUN, *numbers).unpivot(RUN, list(MEASURES), "measure", "value")
+    numbers = [f.col(name).cast("double").alias(name) for name in RUN_MEASURES]
+    long = measured.select(RUN, *numbers).unpivot(RUN, list(RUN_MEASURES), "measure", "value")
     return long.where(f.col("value").isNotNull()).select(RUN, "measure", "value")
 
 

@@ -18,7 +18,8 @@ from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.seeds import derive
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Mobility, Run, Scenario
 from roamcast.world.simulator import Result, simulate
 from roamcast.world.workload import Action, Publish, Subscribe
 
@@ -127,9 +128,7 @@ def _run(
         area_m=(layout["side_m"], layout["side_m"]),
         duration_s=duration_s,
         mobility=Mobility(model="static", positions_m=positions),
-        radio=Radio(
-            model="dcf",
-            preset="ns3",
+        radio=Wifi80211b(preset="ns3",
             range_m=layout["range_m"],
             carrier_sense_range_m=layout.get("carrier_sense_range_m"),
         ),

@@ -11,7 +11,8 @@ from roamcast.bench.payload import padding
 from roamcast.interests import Intervals
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.seeds import derive
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Mobility, Run, Scenario
 from roamcast.world.simulator import simulate
 from roamcast.world.workload import Action, Publish, Subscribe
 
@@ -45,7 +46,7 @@ def flood_run(nodes: int, duration_s: float, seed: int) -> tuple[Run, list[Actio
         area_m=(side_m, side_m),
         duration_s=duration_s,
         mobility=Mobility(model="static"),
-        radio=Radio(model="dcf", preset="ns3", range_m=200.0),
+        radio=Wifi80211b(preset="ns3", range_m=200.0),
     )
     return Run(scenario=scenario, protocol="flooding", seed=seed), actions
 

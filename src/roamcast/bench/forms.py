@@ -15,7 +15,8 @@ from roamcast import __version__
 from roamcast.bench.processes import FORMS, WORKER, Machine, ask, this_machine
 from roamcast.errors import CallerError
 from roamcast.protocols.catalogue import PROTOCOLS
-from roamcast.world.scenario import Causal, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Causal, Mobility, Run, Scenario, Workload
 
 NODES = 250
 NODES_OF_LARGE = 1000
@@ -61,7 +62,7 @@ def scenario(nodes: int, duration_s: float, *, rate_per_s: float, start_s: float
         nodes=nodes,
         area_m=(side_m, side_m),
         duration_s=duration_s,
-        radio=Radio(preset="ns2"),
+        radio=Wifi80211b(preset="ns2"),
         mobility=Mobility(pause_min_s=1, pause_max_s=3),
         workload=Workload(
             publisher_share=0.35,

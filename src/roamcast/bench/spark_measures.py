@@ -30,6 +30,7 @@ POOL = 10_000
 SHARE = 0.5  # of the numbers that a subscription asks for
 ARRIVING = 0.95
 _SQL = Path(__file__).with_name("deliveries.sql.txt")
+_PERCENTILES = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
 _ANSWER = ("expected", "delivered", "delivered_reachable", "duplicates", "unexpected", "latency_ms_mean", "hops_mean")
 
 
@@ -125,8 +126,7 @@ def _child(engine: str, directory: Path) -> dict[str, Any]:
 
 
 def _with_spark(directory: Path) -> tuple[float, list[Any], list[int]]:
-    from roamcast.analysis.deliveries import delivery_measures, pairs
-    from roamcast.analysis.measures import contents
+    from roamcast.analysis.measures import measure_runs
     from roamcast.analysis.traces import read_traces
     from roamcast.campaign.session import start_session
 
@@ -135,7 +135,7 @@ def _with_spark(directory: Path) -> tuple[float, list[Any], list[int]]:
     session.range(1000).selectExpr("sum(id)").collect()
     began = perf_counter()
     trace = read_traces(session, directory)
-    measured = delivery_measures(pairs(trace, contents(trace).languages))
+    measured = measure_runs(trace, names=(*_ANSWER, *_PERCENTILES))
     rows = measured.orderBy("run_id").select(*_ANSWER).collect()
     spent = perf_counter() - began
     java = session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]

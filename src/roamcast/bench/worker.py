@@ -23,7 +23,8 @@ from roamcast.bench.load import Load, read_load
 from roamcast.bench.payload import Packet, padding
 from roamcast.interests import Intervals
 from roamcast.protocols.flooding.messages import Flood
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Mobility, Run, Scenario
 from roamcast.world.simulator import Result, simulate
 from roamcast.world.workload import Action, Publish, Subscribe
 
@@ -59,7 +60,7 @@ def run_of(load: Load, seed: int) -> tuple[Run, list[Action]]:
         area_m=(side_m, side_m),
         duration_s=load.duration_s,
         mobility=Mobility(model="static", positions_m=load.positions_m),
-        radio=Radio(model="dcf", preset="ns3", range_m=load.range_m),
+        radio=Wifi80211b(preset="ns3", range_m=load.range_m),
     )
     actions: list[Action] = []
     if load.packets:

@@ -38,7 +38,7 @@ from roamcast.campaign.grid import Axis, read_axes
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import require
 from roamcast.protocols.catalogue import protocol_parameters
-from roamcast.trace.measures import MEASURES
+from roamcast.trace.measures import MEASURES, RUN_MEASURES
 from roamcast.world.scenario_file import Tables, read_tables
 
 Value = str | int | float | bool
@@ -56,7 +56,7 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     cap: int = 100  # seeds after which it stops, precise or not
 
     def __post_init__(self) -> None:
-        require(self.measure in MEASURES, "measure", self.measure, f"one of {', '.join(MEASURES)}")
+        require(self.measure in RUN_MEASURES, "measure", self.measure, f"one of {', '.join(RUN_MEASURES)}")
         given = [target for target in (self.half_width, self.relative) if target is not None]
         require(len(given) == 1, "half_width, relative", (self.half_width, self.relative), "given one or the other")
         require(given[0] > 0, "half_width" if self.relative is None else "relative", given[0], "above 0")

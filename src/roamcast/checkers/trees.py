@@ -5,19 +5,22 @@ that came back from a crash knows none of those who still name it; that is no li
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from roamcast.checkers.watch import InvariantError
 from roamcast.protocols.api import NOBODY
+from roamcast.protocols.somer import chain_tree
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.world.simulator import Simulation
 
 
-def tree_nodes(simulation: Simulation) -> dict[int, TreeProtocol]:
+def tree_nodes(simulation: Simulation) -> dict[int, Any]:
     """The nodes that are up, by address."""
-    return {node: p for node, p in enumerate(simulation.protocols) if isinstance(p, TreeProtocol)}
+    kinds = TreeProtocol | chain_tree.TreeProtocol
+    return {node: p for node, p in enumerate(simulation.protocols) if isinstance(p, kinds)}
 
 
-def links(nodes: dict[int, TreeProtocol]) -> Iterator[tuple[int, int]]:
+def links(nodes: dict[int, Any]) -> Iterator[tuple[int, int]]:
     """Every link as (child, parent)."""
     for child, protocol in nodes.items():
         parent = nodes.get(protocol.parent)
@@ -74,7 +77,7 @@ class Agreement:
                 raise InvariantError(f"{node} has taken {other} for its {what} since {since_s:.2f} s, wrongly")
 
 
-def _at_odds(nodes: dict[int, TreeProtocol]) -> Iterator[tuple[int, int, str]]:
+def _at_odds(nodes: dict[int, Any]) -> Iterator[tuple[int, int, str]]:
     for node, protocol in nodes.items():
         if protocol.parent != NOBODY:
             parent = nodes.get(protocol.parent)
@@ -111,7 +114,7 @@ class Coverage:
                 raise InvariantError(f"since {since_s:.2f} s: {faults[link]}")
 
 
-def uncovered(nodes: dict[int, TreeProtocol]) -> dict[tuple[int, int], str]:
+def uncovered(nodes: dict[int, Any]) -> dict[tuple[int, int], str]:
     """The links at which something is missing, each with what it is."""
     faults: dict[tuple[int, int], str] = {}
     for child, parent in links(nodes):

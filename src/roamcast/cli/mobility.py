@@ -1,10 +1,12 @@
 """`roamcast mobility`: looks at how nodes move and who meets whom, without running a protocol.
 
-It draws the very movements that `roamcast simulate` would use for the same settings and seed, prints how dense and how
-connected the network is, and writes positions, movements (ns-2) or contacts for other tools, or a still map.
+It takes the movements that `roamcast simulate` uses for the same settings and seed. It prints how dense and how
+connected the network is, draws it in the terminal or as a still map, and writes positions, movements (ns-2, CSV,
+GeoJSON) or contacts for other tools.
 """
 
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,12 +17,13 @@ from roamcast.cli.output import print_json
 from roamcast.cli.scenario_options import takes_run
 from roamcast.errors import ConfigurationError
 from roamcast.report.still_map import still_map
+from roamcast.report.terminal_map import terminal_map
 from roamcast.world import files
 from roamcast.world.contacts import ContactPlan, scenario_contacts
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.scenario import Run, Scenario
 
-Product = Literal["positions", "movements", "contacts"]
+Product = Literal["positions", "movements", "csv", "geojson", "contacts"]
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -43,26 +46,31 @@ class Summary(msgspec.Struct, kw_only=True):
 @takes_run
 def mobility(
     run: Run,
-    write: Annotated[Product | None, typer.Option(help="What to write to --out.")] = None,
+    write: Annotated[Product | None, typer.Option(help="What to write to --out; movements: for ns-2.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for --write.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Draw paths and nodes in the terminal.")] = False,
     map_file: Annotated[Path | None, typer.Option("--map", help="Draw a still map to this SVG file.")] = None,
     at_s: Annotated[float, typer.Option("--at", help="Second of the map, of positions and of components.")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
-    """Show how nodes move and meet; write positions, movements or contacts; draw a still map.
+    """Show how nodes move and meet, drawn or imported; write positions, movements or contacts.
 
     Takes the options of simulate, so that the network looked at is the one simulated. What they say about protocol,
     radio (except its range), workload and failing nodes makes no difference here.
     """
+    if show and as_json:
+        raise ConfigurationError("--show and --json: must not be given together")
     where = scenario_movements(run.scenario, run.seed)
     plan = scenario_contacts(run.scenario, where)
-    texts = _texts(run.scenario, where, plan, at_s, write, out, map_file)
+    texts = _texts(run.scenario, where, plan, at_s, write, out, map_file, show)
     for path, text in texts.items():
         files.write_whole(path, text)
     summary = _summary(run, plan, at_s, [str(path) for path in texts])
     if as_json:
         print_json(summary)
     else:
+        if show:
+            typer.echo(terminal_map(run.scenario, where, at_s, get_terminal_size().columns))
         typer.echo(_told(summary))
 
 
@@ -74,23 +82,35 @@ def _texts(
     write: Product | None,
     out: Path | None,
     map_file: Path | None,
+    show: bool,
 ) -> dict[Path, str]:
     """What is to be written where. Everything that can be refused is refused here, before the first file."""
     if not 0 <= at_s < scenario.duration_s:
         raise ConfigurationError(f"at = {at_s}: must be at least 0 and below the duration ({scenario.duration_s:g})")
     if (write is None) != (out is None):
         raise ConfigurationError("--write and --out: must be given together")
-    if where is None and (map_file or write in ("positions", "movements")):
-        raise ConfigurationError("--map and --write other than contacts: must come without --contacts (no places)")
+    if where is None and (show or map_file or write not in (None, "contacts")):
+        raise ConfigurationError("--show, --map, --write other than contacts: must come without --contacts (no places)")
     texts: dict[Path, str] = {}
     if out is not None:
-        if write == "contacts" or where is None:
-            texts[out] = files.contacts_text(plan)
-        else:
-            texts[out] = files.positions_text(where, at_s) if write == "positions" else files.movements_text(where)
+        texts[out] = files.contacts_text(plan) if where is None else _text(scenario, where, plan, at_s, write)
     if map_file is not None and where is not None:
         texts[map_file] = still_map(scenario, where, plan, at_s)
     return texts
+
+
+def _text(scenario: Scenario, where: Movements, plan: ContactPlan, at_s: float, write: Product | None) -> str:
+    match write:
+        case "positions":
+            return files.positions_text(where, at_s)
+        case "movements":
+            return files.movements_text(where, scenario.area_m, scenario.duration_s)
+        case "csv":
+            return files.table_text(where, scenario.duration_s)
+        case "geojson":
+            return files.geojson_text(scenario, where)
+        case _:
+            return files.contacts_text(plan)
 
 
 def _summary(run: Run, plan: ContactPlan, at_s: float, written: list[str]) -> Summary:

@@ -36,7 +36,7 @@ from roamcast.live.endpoints import Endpoint, parse_endpoint
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
 
-LINE_BYTES_MAX = 65_536
+LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
 DEPENDENCIES_BYTES_MAX = 65_536
 COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, move X,Y, stats, quit"
 
@@ -65,6 +65,10 @@ def node(
         typer.Option(help="Which events cause which others, as in 'a => b; b => c', or a file that says so."),
     ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
+    ] = None,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
 ) -> None:
@@ -84,6 +88,7 @@ def node(
         position=None if position is None else _point("--position", position),
         site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
+        state=state,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
     if schemas and language != "content":

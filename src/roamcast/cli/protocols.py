@@ -27,10 +27,10 @@ def _parameters(kind: type[Parameters]) -> list[dict[str, Any]]:
     """Every parameter with its type and default: all of a protocol's parameters have one."""
     defaults = msgspec.to_builtins(kind())
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    return [{"name": name, "type": _type_name(types[name]), "default": value} for name, value in defaults.items()]
+    return [{"name": name, "type": type_name(types[name]), "default": value} for name, value in defaults.items()]
 
 
-def _type_name(kind: Any) -> str:
+def type_name(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 

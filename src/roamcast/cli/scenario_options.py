@@ -13,13 +13,21 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import msgspec
 import typer
 
-from roamcast.cli.settings import assignments, size_m
+from roamcast.cli.settings import assignments, size_m, toml_value
 from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.world.files import Format
+from roamcast.world.radio.models import RADIOS
 from roamcast.world.scenario import Run
 from roamcast.world.scenario_file import Tables, read_tables, run_from_tables
 
-Placement = Literal["static", "waypoint", "grid", "beehive", "group"]
+Placement = Literal["static", "waypoint", "grid", "beehive", "group", "gauss-markov", "roads", "golf"]
 """The mobility models that draw movements; the others come with their files."""
+
+RadioName = Literal[tuple(RADIOS)]  # type: ignore[valid-type]  # for Typer; scenario files allow the same names
+
+RADIO_HELP = "A setting of the radio, name=value; repeatable. " + " ".join(
+    f"{name}: {', '.join(kind.__struct_fields__)}." for name, kind in RADIOS.items()
+)
 
 
 class ScenarioOption(NamedTuple):
@@ -44,20 +52,38 @@ OPTIONS = {
         ScenarioOption("--duration", "scenario.duration_s", "Seconds; with movements or contacts, all they have."),
         ScenarioOption("--mobility", "scenario.mobility.model", "How nodes are placed and move.", Placement),
         ScenarioOption("--positions", "scenario.mobility.positions_file", "Static nodes: x y per line.", Path),
-        ScenarioOption("--movements", "scenario.mobility.movements_file", "An ns-2 movement file.", Path),
+        ScenarioOption(
+            "--movements", "scenario.mobility.movements_file", "ns-2, BonnMotion, The ONE, SUMO FCD, GPX or CSV.", Path
+        ),
+        ScenarioOption(
+            "--movements-format", "scenario.mobility.movements_format", "If it cannot be told from the file.", Format
+        ),
         ScenarioOption("--contacts", "scenario.mobility.contacts_file", "Contacts: a b from until per line.", Path),
-        ScenarioOption("--speed-min", "scenario.mobility.speed_min_mps", "waypoint, group: m/s, above 0."),
-        ScenarioOption("--speed-max", "scenario.mobility.speed_max_mps", "waypoint, group: m/s."),
-        ScenarioOption("--pause-min", "scenario.mobility.pause_min_s", "waypoint, group: seconds between trips."),
-        ScenarioOption("--pause-max", "scenario.mobility.pause_max_s", "waypoint, group: seconds between trips."),
+        ScenarioOption("--speed-min", "scenario.mobility.speed_min_mps", "waypoint, group, roads, golf: m/s, above 0."),
+        ScenarioOption("--speed-max", "scenario.mobility.speed_max_mps", "waypoint, group, roads, golf: m/s."),
+        ScenarioOption("--pause-min", "scenario.mobility.pause_min_s", "The same: seconds of rest between moves."),
+        ScenarioOption("--pause-max", "scenario.mobility.pause_max_s", "The same: seconds of rest between moves."),
         ScenarioOption("--groups", "scenario.mobility.groups", "group: how many."),
-        ScenarioOption("--group-radius", "scenario.mobility.group_radius_m", "group: metres around its centre."),
+        ScenarioOption("--group-radius", "scenario.mobility.group_radius_m", "group, golf: metres around its centre."),
         ScenarioOption("--spacing", "scenario.mobility.spacing_m", "grid, beehive: metres; else the area is filled."),
+        ScenarioOption("--speed-mean", "scenario.mobility.speed_mean_mps", "gauss-markov: m/s."),
+        ScenarioOption("--memory", "scenario.mobility.memory", "gauss-markov: likeness to a second ago, 0 to 1."),
+        ScenarioOption("--block", "scenario.mobility.block_m", "roads: metres between parallel roads."),
+        ScenarioOption("--holes", "scenario.mobility.holes", "golf: announcers, one at each."),
+        ScenarioOption("--flights", "scenario.mobility.flights", "golf: groups of players."),
+        ScenarioOption("--players", "scenario.mobility.players", "golf: per flight; the other nodes watch."),
+        ScenarioOption("--follow-delay", "scenario.mobility.follow_delay_s", "golf: seconds from flight to gallery."),
+    ),
+    "Positioning": (
+        ScenarioOption("--positioning", "scenario.positioning.source", "none: nodes never learn where they are."),
+        ScenarioOption("--position-bias", "scenario.positioning.bias_m", "A fixed error per node, metres (rms)."),
+        ScenarioOption("--position-drift", "scenario.positioning.drift_m", "An error that wanders, metres (rms)."),
+        ScenarioOption("--position-drift-time", "scenario.positioning.drift_time_s", "Seconds it resembles itself."),
     ),
     "Radio": (
-        ScenarioOption("--radio", "scenario.radio.model", "ideal: nothing collides; dcf: 802.11."),
-        ScenarioOption("--preset", "scenario.radio.preset", "Whose 802.11: of ns-2 or of ns-3."),
-        ScenarioOption("--range", "scenario.radio.range_m", "Metres."),
+        ScenarioOption("--radio", "scenario.radio.model", "As in roamcast radios.", RadioName),
+        ScenarioOption("--preset", "scenario.radio.preset", "802.11b: as ns-2 or ns-3 models it."),
+        ScenarioOption("--range", "scenario.radio.range_m", "Metres; the default depends on the radio.", float),
         ScenarioOption("--loss", "scenario.radio.loss", "Share of receptions lost at random."),
     ),
     "Workload": (
@@ -83,14 +109,17 @@ OPTIONS = {
 def takes_run(command: Callable[..., None]) -> Callable[..., None]:
     """Gives `command` all these options, `--scenario` and `--set`; what they add up to is its argument `run`."""
 
-    def wrapped(scenario: Path | None, settings: list[str] | None, **arguments: Any) -> None:
+    def wrapped(
+        scenario: Path | None, settings: list[str] | None, radio_settings: list[str] | None, **arguments: Any
+    ) -> None:
         given = {option.field: arguments.pop(option.parameter) for group in OPTIONS.values() for option in group}
-        command(run=_run(scenario, settings or [], given), **arguments)
+        command(run=_run(scenario, settings or [], radio_settings or [], given), **arguments)
 
     own = inspect.signature(command).parameters.values()
     parameters = [
         _parameter("scenario", Path | None, ["--scenario"], "Run", "TOML file with any of this; options override it."),
         _parameter("settings", list[str] | None, ["--set"], "Run", "A protocol's parameter, name=value; repeatable."),
+        _parameter("radio_settings", list[str] | None, ["--set-radio"], "Radio", RADIO_HELP),
         *(_declared(option, panel) for panel, group in OPTIONS.items() for option in group),
         *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own if parameter.name != "run"),
     ]
@@ -101,11 +130,13 @@ def takes_run(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _run(path: Path | None, settings: list[str], given: dict[str, Any]) -> Run:
+def _run(path: Path | None, settings: list[str], radio_settings: list[str], given: dict[str, Any]) -> Run:
     tables: Tables = {} if path is None else read_tables(path)
     for field, value in given.items():
         if value is not None:
             _lay_over(tables, field.split("."), size_m("--area", value) if field == "scenario.area_m" else value)
+    for name, value in assignments("--set-radio", radio_settings).items():
+        _lay_over(tables, ["scenario", "radio", *name.split(".")], toml_value(value))
     for name, value in assignments("--set", settings).items():
         _lay_over(tables, ["parameters", name], value)
     run = run_from_tables(tables, source="" if path is None else str(path))
@@ -127,7 +158,8 @@ def _lay_over(tables: Tables, path: list[str], value: Any) -> None:
 def _declared(option: ScenarioOption, panel: str) -> inspect.Parameter:
     *parts, field = option.field.split(".")
     owner: Any = reduce(getattr, parts, Run())
-    default = getattr(owner, field, None)
+    is_tag = option.kind is RadioName
+    default = owner.__struct_config__.tag if is_tag else getattr(owner, field, None)
     kind = option.kind or get_type_hints(type(owner))[field]
     shown = "x".join(f"{side:g}" for side in default) if isinstance(default, tuple) else default
     text = option.help if default is None else f"{option.help} (default {shown})"

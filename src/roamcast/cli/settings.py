@@ -1,5 +1,8 @@
 """What several commands read from their options in the same way."""
 
+import tomllib
+from typing import Any
+
 from roamcast.errors import ConfigurationError
 
 
@@ -21,3 +24,11 @@ def size_m(option: str, text: str) -> tuple[float, float]:
         return float(width), float(height or width)
     except ValueError:
         raise ConfigurationError(f"{option}: {text!r} is not a size; write metres, as in 1000 or 1500x300") from None
+
+
+def toml_value(text: str) -> Any:
+    """A value as a scenario file would have it: number, true, [list]; anything else is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -16,11 +16,12 @@ from typing import Any, ParamSpec, cast
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
-from roamcast.live.codec import Codec, Drop
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
+from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
 _Arguments = ParamSpec("_Arguments")
@@ -48,6 +49,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         journal: Journal,
         neighbourhood: Sequence[Endpoint],
         *,
+        life: int,
         clock: Clock,
         random: Random,
         on_delivery: Callable[[Event, int, float], None],
@@ -55,6 +57,9 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         site: Site | None = None,
     ) -> None:
         self.address = address
+        self.life = life
+        self.frame_bytes_max = FRAME_BYTES_MAX
+        self.message_bytes_max = MESSAGE_BYTES_MAX
         self.random = random
         self.site = site
         self.oracle = None
@@ -73,6 +78,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             codec,
             journal,
             neighbourhood,
+            life=life,
             first_sequence=time.time_ns(),
             transmit=self._transmit,
             on_message=lambda sender, message: self.protocol.on_message(sender, message),
@@ -104,6 +110,9 @@ class UdpHost(Host, asyncio.DatagramProtocol):
 
     def send(self, neighbour: int, message: Message) -> None:
         self.link.send(neighbour, message)
+
+    def backlog(self) -> int:
+        return self.link.backlog
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         self.cancel_timer(timer)

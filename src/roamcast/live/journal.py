@@ -56,17 +56,8 @@ class Journal:
 
     def published(self, language: str, event: Event) -> None:
         self._published += 1
-        content = event.content
-        self._record(
-            "published",
-            node=self._node,
-            event_id=event.id,
-            cause_id=event.cause or None,
-            value=None if isinstance(content, str) else float(content),
-            bytes=len(event.payload),
-            category=language,
-            detail=content if isinstance(content, str) else None,
-        )
+        if self._trace is not None:
+            self._trace.published(self._now(), event, language)
 
     def delivered(self, event: Event, hops: int) -> float:
         """Returns the latency in seconds."""

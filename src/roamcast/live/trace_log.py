@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from roamcast.errors import ConfigurationError
+from roamcast.events import Event
 from roamcast.trace.files import TraceWriter
 from roamcast.trace.recorder import Recorder
+from roamcast.trace.rows import published_row
 from roamcast.trace.schema import Kind, Record
 
 
@@ -24,6 +26,10 @@ class TraceLog:
 
     def add(self, t: float, kind: Kind, **fields: Any) -> None:
         self._recorder.add(Record(t, kind, **fields))
+        self._rows += 1
+
+    def published(self, t: float, event: Event, language: str) -> None:
+        self._recorder.add(published_row(t, event, language))
         self._rows += 1
 
     def flush(self) -> None:

@@ -18,9 +18,8 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from roamcast.analysis.cost import breakdowns, cost_measures
-from roamcast.analysis.deliveries import pairs
-from roamcast.analysis.measures import contents, measure_runs
+from roamcast.analysis.cost import breakdowns
+from roamcast.analysis.measures import measure_runs
 from roamcast.analysis.traces import RUN, of_kind, only_runs, read_traces
 from roamcast.campaign.store import Store
 from roamcast.papers.figure import Claim, Figure, Tables, Values, X, at_least, at_most, between
@@ -98,7 +97,8 @@ def grouping_rows(session: SparkSession, store: Store) -> pd.DataFrame:
     """Frames, bytes and channels of every run, by grouping and taste."""
     plan = session.createDataFrame(store.plan().select(["run_id", "protocol", "seed", "audience_share"]))
     trace = only_runs(read_traces(session, store.trace), plan)
-    cost = cost_measures(trace).select(RUN, f.col("frames_total").alias(FRAMES), f.col("bytes_total").alias(BYTES))
+    measured = measure_runs(trace, names=("frames_total", "bytes_total"))
+    cost = measured.select(RUN, f.col("frames_total").alias(FRAMES), f.col("bytes_total").alias(BYTES))
     found = plan.join(cost, RUN).join(channels_per_publisher(trace), RUN).toPandas()
     taste = found["audience_share"].astype(str).map(_TASTES)
     parts = [
@@ -207,9 +207,7 @@ def bloom_rows(session: SparkSession, store: Store) -> pd.DataFrame:
     matched, frames that carried events, bytes in total, and the delivery ratio."""
     plan = session.createDataFrame(store.plan().select(["run_id", "seed", "bloom_bits"]))
     trace = only_runs(read_traces(session, store.trace), plan)
-    has = contents(trace)
-    measured = measure_runs(trace, pairs(trace, has.languages), causal=has.causal)
-    wanted = measured.select(RUN, "delivered", "delivery_ratio_reachable", "bytes_total")
+    wanted = measure_runs(trace, names=("delivered", "delivery_ratio_reachable", "bytes_total"))
     parts = breakdowns(trace)
     dropped = _broken_down(parts, "dropped", "false-positive", "false_positives")
     carried = _broken_down(parts, "frames", "Data", "data_frames")

@@ -1,7 +1,8 @@
 """A still map of the network at one instant, as a self-contained SVG.
 
 It shows the area, who hears whom, the partitions that stand at that instant, and by colour how the network falls apart:
-the largest component, nodes in smaller ones, and nodes that hear nobody. North is up.
+the largest component, nodes in smaller ones, and nodes without neighbours. Imported movements are drawn as faint lines,
+whole; nodes that are not present at that instant are left out. North is up.
 """
 
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ INK, FADED, BORDER = "#1f2933", "#66737f", "#9aa5b1"
 LINK = "#a9b7c6"
 LARGEST, SMALLER, ALONE = "#1d6fb8", "#e08a1e", "#ffffff"
 PARTITION = "#c2334d"
+TRACE = "#d9c9a3"
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ def still_map(scenario: Scenario, movements: Movements, plan: ContactPlan, t_s: 
     _header(svg, scenario, plan, t_s)
     standing = [part for part in scenario.faults.partitions if part.from_s <= t_s < part.until_s]
     _area(svg, frame, scenario.area_m, standing)
+    if scenario.mobility.model == "movements":
+        _traces(svg, frame, movements, scenario.duration_s)
     _links(svg, frame, positions_m, plan, t_s)
-    _nodes(svg, frame, positions_m, plan, t_s)
+    _nodes(svg, frame, scenario, positions_m, plan, t_s)
     _legend(svg, HEADER_PX + frame.height_px + 34, partitioned=bool(standing))
     _scale(svg, frame, scenario, width_px - MARGIN_PX, HEADER_PX + frame.height_px + 34)
     ElementTree.indent(svg)
@@ -114,6 +118,14 @@ def _area(
             rectangle(west_m, south_m, east_m, north_m, **style, stroke_dasharray="7 5")
 
 
+def _traces(svg: ElementTree.Element, frame: _Frame, movements: Movements, end_s: float) -> None:
+    for node in range(movements.nodes):
+        corners = movements.until(node, end_s)
+        if len(corners) > 1:
+            places = (f"{frame.x_px(x_m):.1f} {frame.y_px(y_m):.1f}" for _, x_m, y_m in corners)
+            _add(svg, "polyline", points=" ".join(places), stroke=TRACE, stroke_width="1.0", fill="none")
+
+
 def _links(
     svg: ElementTree.Element, frame: _Frame, positions_m: NDArray[np.float64], plan: ContactPlan, t_s: float
 ) -> None:
@@ -129,27 +141,38 @@ def _links(
 
 
 def _nodes(
-    svg: ElementTree.Element, frame: _Frame, positions_m: NDArray[np.float64], plan: ContactPlan, t_s: float
+    svg: ElementTree.Element,
+    frame: _Frame,
+    scenario: Scenario,
+    positions_m: NDArray[np.float64],
+    plan: ContactPlan,
+    t_s: float,
 ) -> None:
+    names, present = scenario.mobility.names, scenario.mobility.present
     components = plan.components(t_s)
     sizes = np.bincount(components, minlength=plan.nodes)
     largest = int(sizes.argmax())
     radius_px = min(6.0, max(1.6, 60 / plan.nodes**0.5))
     for node, (x_m, y_m) in enumerate(positions_m.tolist()):
+        if present and not present[node][0] <= t_s < present[node][1]:
+            continue
         colour = LARGEST if components[node] == largest else SMALLER
         if sizes[components[node]] == 1:
             colour = ALONE
+        named = f"node {node} ({names[node]})" if names else f"node {node}"
         circle = _dot(svg, frame.x_px(x_m), frame.y_px(y_m), radius_px, colour)
-        ElementTree.SubElement(circle, "title").text = f"node {node} at {x_m:.1f}, {y_m:.1f}"
+        ElementTree.SubElement(circle, "title").text = f"{named} at {x_m:.1f}, {y_m:.1f}"
     if plan.nodes <= LABELLED_NODES:
         for node, (x_m, y_m) in enumerate(positions_m.tolist()):
+            if present and not present[node][0] <= t_s < present[node][1]:
+                continue
             label = _text(svg, frame.x_px(x_m) + radius_px + 2, frame.y_px(y_m) - radius_px, str(node), 11, INK)
             label.attrib |= {"stroke": "#ffffff", "stroke-width": "3", "paint-order": "stroke"}
 
 
 def _legend(svg: ElementTree.Element, y_px: float, partitioned: bool) -> None:
     x_px = float(MARGIN_PX + 6)
-    for colour, meaning in ((LARGEST, "largest component"), (SMALLER, "smaller component"), (ALONE, "hears nobody")):
+    for colour, meaning in ((LARGEST, "largest component"), (SMALLER, "smaller component"), (ALONE, "no neighbours")):
         _dot(svg, x_px, y_px - 4, 5, colour)
         _text(svg, x_px + 12, y_px, meaning, size=12, colour=FADED)
         x_px += 24 + 6.4 * len(meaning)

@@ -9,24 +9,13 @@ from roamcast.campaign.plan import column_names
 from roamcast.report.wording import percent, setting_title, with_interval
 from roamcast.trace.measures import MEASURES
 
-USUAL = (
-    "delivery_ratio",
-    "delivery_ratio_reachable",
-    "latency_ms_mean",
-    "latency_ms_p95",
-    "frames_per_delivery",
-    "airtime_per_delivery_ms",
-    "hops_mean",
-    "stretch_mean",
-    "load_fairness",
-    "control_frames_share",
-    "chain_completion_ratio",
-    "chain_time_ms_mean",
-)
+USUAL = tuple(name for name, measure in MEASURES.items() if measure.usual)
 """What the report shows unless the campaign file says otherwise."""
 
-HEADLINES = ("delivery_ratio", "latency_ms_p95", "frames_per_delivery", "airtime_per_delivery_ms")
-"""What the overview compares, or the first four that the campaign file asks for."""
+HEADLINES = tuple(name for name, measure in MEASURES.items() if measure.headline)
+"""What the overview compares, unless the campaign file asks for measures of its own."""
+
+HEADLINES_MAX = 5
 
 
 class Cell(NamedTuple):
@@ -51,7 +40,7 @@ def shown_measures(campaign: Campaign, points: pd.DataFrame) -> list[str]:
 
 def overview(campaign: Campaign, differences: pd.DataFrame, plan: pd.DataFrame) -> Grid:
     """Per rival of the baseline and headline measure: the differences over all places, and how many are certain."""
-    headlines = list(campaign.measures or HEADLINES)[:4]
+    headlines = list(campaign.measures or HEADLINES)[:HEADLINES_MAX]
     rows = []
     labels = plan.drop_duplicates("point").set_index("point")["protocol"]
     for label in dict.fromkeys(label for label in labels if label != campaign.baseline):

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Category, Host, Message, Protocol, Timer
+from roamcast.protocols.api import Category, Host, Message
+from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.routing import AodvParameters, Control, Routed, Unicast, unicast
 
 
@@ -28,7 +29,7 @@ class CourierParameters(api.Parameters, frozen=True):
     unicast: str = "aodv"  # or "oracle"
 
 
-class Courier(Protocol):
+class Courier(ComposedProtocol):
     name: ClassVar[str] = "courier"
     summary: ClassVar[str] = "sends every event to every subscriber by unicast; who they are comes from the oracle"
     Parameters: ClassVar[type[api.Parameters]] = CourierParameters
@@ -36,7 +37,15 @@ class Courier(Protocol):
 
     def __init__(self, host: Host, parameters: CourierParameters, aodv: AodvParameters | None = None) -> None:
         super().__init__(host)
-        self.unicast: Unicast = unicast(parameters.unicast, host, self, aodv)
+        self.unicast: Unicast = unicast(
+            parameters.unicast,
+            host,
+            self.inputs,
+            arrived=self.on_arrival,
+            unreachable=self.on_unreachable,
+            parameters=aodv,
+        )
+        self.compose(self.unicast)
         self.received: list[tuple[int, str, int]] = []  # source, text, hops
         self.returned: list[tuple[int, str]] = []  # destination, text
 
@@ -63,16 +72,7 @@ class Courier(Protocol):
                 if subscriber != self.host.address:
                     self.unicast.send(subscriber, Parcel(event))
 
-    def on_message(self, sender: int, message: Message) -> None:
-        self.unicast.on_message(sender, message)
-
-    def on_timer(self, timer: Timer) -> None:
-        self.unicast.on_timer(timer)
-
-    def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self.unicast.on_send_failed(neighbour, message)
-
-    def on_unicast(self, source: int, payload: Message, hops: int) -> None:
+    def on_arrival(self, source: int, payload: Message, hops: int) -> None:
         if isinstance(payload, Parcel):
             self.host.deliver(payload.event, hops)
         elif isinstance(payload, Note):

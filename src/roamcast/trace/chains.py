@@ -5,11 +5,8 @@ without a cause and with a count above 0 is an *initiation*. Following causes fr
 *chain*; the chains that one initiation should set off are its *causal graph*. An event whose causes do not lead back to
 an initiation of the same trace belongs to none.
 
-`chains`: chains that should have come about, the sum of `count` over initiations. A chain is complete when its last
-event has been published: then every delivery along it took place. `chain_completion_ratio`: complete chains / chains.
-`chain_time_ms_mean`: mean time from the initiation to that publication, over complete chains.
-`causal_graphs`: initiations. A causal graph is complete when all its chains are. `causal_graph_completion_ratio`,
-`causal_graph_time_ms_mean`: the same for graphs; a graph's time is that of its last chain. Reaction times are included.
+A chain is complete when its last event has been published: then every delivery along it took place. A causal graph is
+complete when all its chains are; its time is that of its last chain. Reaction times are included.
 """
 
 from typing import Any
@@ -17,12 +14,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_FIELDS: list["pa.Field[Any]"] = [
+    pa.field("root_id", pa.int64()),  # the initiation's event
+    pa.field("expected", pa.int64()),  # chains that should come about
+    pa.field("complete", pa.int64()),  # chains that did
+    pa.field("times_s", pa.float64()),  # their times since the initiation, added up
+    pa.field("last_s", pa.float64()),  # the longest of these; absent if there is none
+]
+GRAPH_SCHEMA = pa.schema(_FIELDS)
 
-def causal_measures(published: pa.Table) -> dict[str, Any]:
-    """All measures of chains and graphs; a ratio or mean of nothing is `None`."""
+
+def causal_graphs(published: pa.Table) -> pa.Table:
+    """One row per initiation, in the order of the trace."""
     causal = published.filter(pc.is_valid(published["count"]))
     columns = (causal[name].to_pylist() for name in ("event_id", "cause_id", "count", "t"))
-    rows = {event: (cause, count, t) for event, cause, count, t in zip(*columns, strict=True)}
+    rows: dict[Any, Any] = {event: (cause, count, t) for event, cause, count, t in zip(*columns, strict=True)}
     expected = {event: count for event, (cause, count, _) in rows.items() if cause is None and count > 0}
     ends_s: dict[int, list[float]] = {event: [] for event in expected}  # since the initiation
     for cause, count, t in rows.values():
@@ -33,18 +39,14 @@ def causal_measures(published: pa.Table) -> dict[str, Any]:
             root = rows[root][0]
         if root in ends_s:
             ends_s[root].append(t - rows[root][2])
-    chain_times_s = [time_s for times_s in ends_s.values() for time_s in times_s]
-    graph_times_s = [max(ends_s[event]) for event, count in expected.items() if len(ends_s[event]) == count]
-    chains = sum(expected.values())
-    return {
-        "chains": chains,
-        "chain_completion_ratio": len(chain_times_s) / chains if chains else None,
-        "chain_time_ms_mean": _mean_ms(chain_times_s),
-        "causal_graphs": len(expected),
-        "causal_graph_completion_ratio": len(graph_times_s) / len(expected) if expected else None,
-        "causal_graph_time_ms_mean": _mean_ms(graph_times_s),
-    }
-
-
-def _mean_ms(times_s: list[float]) -> float | None:
-    return 1000 * sum(times_s) / len(times_s) if times_s else None
+    graphs = [
+        {
+            "root_id": event,
+            "expected": count,
+            "complete": len(ends_s[event]),
+            "times_s": sum(ends_s[event]),
+            "last_s": max(ends_s[event], default=None),
+        }
+        for event, count in expected.items()
+    ]
+    return pa.Table.from_pylist(graphs, schema=GRAPH_SCHEMA)

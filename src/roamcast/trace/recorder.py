@@ -1,8 +1,7 @@
 """Collecting a trace: rows in, Arrow batches and a hash out.
 
-A row is kept as it will stand in the columns: numbers as binary numbers, texts as their numbers in a table of texts,
-and a bit for each field that is there. That takes a tenth of the room of Python objects, no object outlives its batch,
-and numpy reads the columns without touching Python again.
+A row is packed at once into the binary layout of the columns: numbers as they are, texts as indices into a table of
+texts, and one bit per field that is present. No Python object outlives its batch, and numpy reads the columns directly.
 """
 
 from array import array
@@ -18,21 +17,43 @@ import pyarrow as pa
 from roamcast.events import NO_EVENT, NUMBER_BITS, Event
 from roamcast.trace.schema import SCHEMA
 
-BATCH_ROWS: Final = 8192  # small enough that columns find room in memory used before
+BATCH_ROWS: Final = 8192  # small enough that columns reuse memory that was freed before
 
 _FIELDS: Final = list(SCHEMA)[1:]  # without the run
 _CODES: Final = {pa.float64(): "d", pa.int64(): "q", pa.int32(): "i"}  # texts and lists: a number of 32 bits
-_LAYOUT: Final = "H" + "".join(_CODES.get(field.type, "I") for field in _FIELDS)
+_LAYOUT: Final = "I" + "".join(_CODES.get(field.type, "I") for field in _FIELDS)
 _packed: Final = Struct(f"<{_LAYOUT}").pack
 _DTYPE: Final = np.dtype(
     [(name, f"<{code}") for name, code in zip(["present", *(field.name for field in _FIELDS)], _LAYOUT, strict=True)]
 )
 
-# The most frequent row has a way of its own: its fields are the first nine, often without the cause. What all
-# deliveries of an event have in common is packed once: publisher, event and cause, and the size.
+
+
+def _mask(*names: str) -> int:
+    """The bits of the fields that a row has."""
+    return sum(1 << place for place, field in enumerate(_FIELDS) if field.name in names)
+
+
+def _layout_of(*names: str) -> str:
+    """The layout of rows that have these fields only; the others are zeros."""
+    codes = zip(_FIELDS, _LAYOUT[1:], strict=True)
+    return "<I" + "".join(code if field.name in names else f"{Struct(f'<{code}').size}x" for field, code in codes)
+
+
+# Fast paths for the most frequent rows. Their masks and layouts follow from the schema and the names of their fields.
+_OF_DROPPED: Final = ("t", "kind", "node", "detail")
+_DROPPED: Final = _mask(*_OF_DROPPED)
+_DROPPED_EVENT: Final = _mask(*_OF_DROPPED, "event_id")
+_packed_dropped: Final = Struct(_layout_of(*_OF_DROPPED, "event_id")).pack
+_OF_STRUCTURE: Final = ("t", "kind", "node", "value", "category", "detail")
+_STRUCTURE: Final = _mask(*_OF_STRUCTURE)
+_STRUCTURE_PEER: Final = _mask(*_OF_STRUCTURE, "peer")
+_packed_structure: Final = Struct(_layout_of(*_OF_STRUCTURE, "peer")).pack
+
+# What all deliveries of an event share (publisher, event, cause, size) is packed once.
 _DELIVERED: Final = "delivered"
-_OF_DELIVERED: Final = 0b1_1101_1111
-_OF_CAUSED: Final = 0b1_1111_1111
+_OF_DELIVERED: Final = _mask("t", "kind", "node", "peer", "event_id", "value", "hops", "bytes")
+_OF_CAUSED: Final = _OF_DELIVERED | _mask("cause_id")
 _packed_event: Final = Struct(f"<{_LAYOUT[4:7]}").pack
 _packed_size: Final = Struct(f"<{_LAYOUT[9:10]}{Struct(f'<{_LAYOUT[10:]}').size}x").pack
 _packed_delivered: Final = Struct(
@@ -41,7 +62,7 @@ _packed_delivered: Final = Struct(
 
 
 class _Delivered:
-    """What all deliveries of an event have in common."""
+    """The part of the row that all deliveries of an event share."""
 
     __slots__ = ("event", "packed_event", "packed_size", "present", "time_s")
 
@@ -61,13 +82,13 @@ class Recorder:
         self.run_id = run_id
         self._texts: dict[str, int] = {_DELIVERED: 0}  # numbered in order of appearance
         self._rows: list[bytes] = []
-        self._lists = bytearray()  # what the rows have in lists, of 16 bits each; the rows say how many
+        self._lists = bytearray()  # the elements of all list fields, 16 bits each; rows hold the lengths
         self._full: list[tuple[bytes, bytes]] = []  # rows and lists of batches that are complete
         self._latest = _Delivered(Event(NO_EVENT, 0.0, 0))  # of the last two events: deliveries come close together
         self._before = self._latest
 
     def add(self, record: tuple[Any, ...]) -> None:
-        """A `Record`, or a tuple like one, which takes a fraction of the time to make."""
+        """A `Record`, or a plain tuple with the same fields, which is much cheaper to make."""
         present = 0
         bit = 1
         values: list[Any] = []
@@ -77,7 +98,7 @@ class Recorder:
             else:
                 present |= bit
                 if isinstance(value, str):
-                    values.append(self._texts.setdefault(value, len(self._texts)))
+                    values.append(self._index(value))
                 elif isinstance(value, list):
                     self._lists += array("h", value).tobytes()
                     values.append(len(value))
@@ -87,12 +108,26 @@ class Recorder:
         self._keep(_packed(present, *values))
 
     def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
-        """As `add` with such a row."""
+        """Fast path for a delivery."""
         of = self._latest
         if of.event is not event:
             of = self._before if self._before.event is event else _Delivered(event)
             self._latest, self._before = of, self._latest
         self._keep(_packed_delivered(of.present, t, 0, node, of.packed_event, t - of.time_s, hops, of.packed_size))
+
+    def dropped(self, t: float, node: int, reason: str, event: int) -> None:
+        """Fast path for an event, or `NO_EVENT`, that a protocol dropped."""
+        present = _DROPPED_EVENT if event else _DROPPED
+        self._keep(_packed_dropped(present, t, self._index("dropped"), node, event, self._index(reason)))
+
+    def structure(self, t: float, node: int, aspect: str, peer: int, value: float, detail: str) -> None:
+        """Fast path for what a protocol says about its structure; a negative peer is none."""
+        present, known = (_STRUCTURE, 0) if peer < 0 else (_STRUCTURE_PEER, peer)
+        kind, category = self._index("structure"), self._index(aspect)
+        self._keep(_packed_structure(present, t, kind, node, known, value, category, self._index(detail)))
+
+    def _index(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
 
     def _keep(self, row: bytes) -> None:
         self._rows.append(row)

@@ -16,22 +16,26 @@
 | `fault` | node | | | | | | | | | what happened |
 | `end` | | | | | | | | nodes | | |
 | `run` | | | | | wall time, s | | | trace rows | `done` or `failed` | the trace's hash, or the error |
+| `measure` | | | | | the measure | | | | key, if it is a breakdown | name of the measure |
 
 - `frame` is summed per second and message label (`t` is the start of that second, `node` is null), or one row per frame
   when raw frames were asked for (`node` is the sender). `load` is summed per node over the run, at its end.
-- `position` says that the node is at `x_m`, `y_m` (metres east and north) at `t`. Between two rows it goes straight at
-  constant speed, before the first and after the last it rests there; so a simulated run needs a row only where a node
-  turns. They all stand at the beginning of its trace.
+- `position` says that the node is at `x_m`, `y_m` (metres east and north) at `t`. Between two rows it moves in a straight
+  line at constant speed; before the first and after the last it stays there. So a simulated run needs a row only where a
+  node turns. All of them come first in its trace.
 - `lost` counts, at the end, receptions that failed at the radio, by reason.
-- `shortest_hops` stands on `published` rows of simulated runs only: for each node in order of address, the length of
-  the shortest path from the publisher at that instant, -1 where there is none. Reachability and stretch come from it.
-- `count` stands on `published` rows of causal events in simulated runs: how many causal chains should go on from the
+- `shortest_hops` is set on `published` rows of simulated runs only: for each node in order of address, the length of the
+  shortest path from the publisher at that instant, -1 where there is none. Reachability and stretch come from it.
+- `utility` is set on `published` rows of events that carry a deadline or a utility curve (`roamcast.trace.utility`).
+- `count` is set on `published` rows of causal events in simulated runs: how many causal chains should go on from the
   event, 0 if it is the end of one (`roamcast.trace.chains`).
 - `end` is the last row of a run; its `t` is the run's duration.
-- `run` is a campaign's note of how a run went. It is no part of the run's trace: no simulator or node writes it.
+- `run` is a campaign's note of how a run went, `measure` what it measured (`roamcast.trace.summary`). They are no part of
+  the run's trace: no simulator or node writes them.
 """
 
-from typing import Any, Literal, NamedTuple
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -51,11 +55,12 @@ Kind = Literal[
     "fault",
     "end",
     "run",
+    "measure",
 ]
 
 
 class Record(NamedTuple):
-    """One row of a trace, without the run it belongs to. The order is that of the schema."""
+    """One row of a trace, without the run it belongs to. The schema follows from it."""
 
     t: float
     kind: Kind
@@ -64,32 +69,31 @@ class Record(NamedTuple):
     event_id: int | None = None
     cause_id: int | None = None
     value: float | None = None
-    hops: int | None = None
+    hops: Annotated[int | None, pa.int32()] = None
     bytes: int | None = None
     count: int | None = None  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     category: str | None = None
     detail: str | None = None
-    shortest_hops: list[int] | None = None
+    shortest_hops: Annotated[list[int] | None, pa.list_(pa.int16())] = None
     x_m: float | None = None
     y_m: float | None = None
+    utility: str | None = None
 
 
-_FIELDS: list["pa.Field[Any]"] = [
+_ARROW: dict[Any, pa.DataType] = {float: pa.float64(), int: pa.int64(), str: pa.string()}
+
+
+def _field(name: str, hint: Any) -> "pa.Field[Any]":
+    """The column for a field of `Record`: its Arrow type is the annotated one, or that of its Python type."""
+    annotated: list[pa.DataType] = []
+    if get_origin(hint) is Annotated:
+        hint, *annotated = get_args(hint)
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    (python,) = (str if get_origin(kind) is Literal else kind for kind in kinds if kind is not NoneType)
+    return pa.field(name, annotated[0] if annotated else _ARROW[python], nullable=NoneType in kinds)
+
+
+SCHEMA = pa.schema([
     pa.field("run_id", pa.string(), nullable=False),
-    pa.field("t", pa.float64(), nullable=False),
-    pa.field("kind", pa.string(), nullable=False),
-    pa.field("node", pa.int64()),
-    pa.field("peer", pa.int64()),
-    pa.field("event_id", pa.int64()),
-    pa.field("cause_id", pa.int64()),
-    pa.field("value", pa.float64()),
-    pa.field("hops", pa.int32()),
-    pa.field("bytes", pa.int64()),
-    pa.field("count", pa.int64()),
-    pa.field("category", pa.string()),
-    pa.field("detail", pa.string()),
-    pa.field("shortest_hops", pa.list_(pa.int16())),
-    pa.field("x_m", pa.float64()),
-    pa.field("y_m", pa.float64()),
-]
-SCHEMA = pa.schema(_FIELDS)
+    *(_field(name, hint) for name, hint in get_type_hints(Record, include_extras=True).items()),
+])  # fmt: skip

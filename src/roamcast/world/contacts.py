@@ -83,6 +83,15 @@ class ContactPlan:
             lowest[high] = low
         return np.array([root(node) for node in range(self.nodes)], dtype=np.int64)
 
+    def while_present(self, present: tuple[tuple[float, float], ...]) -> "ContactPlan":
+        """Without the times when one of the two is not there. `present` says from when until when each node is."""
+        if not present:
+            return self
+        begins_s, ends_s = np.array(present, dtype=np.float64).T
+        from_s = np.maximum(self.from_s, np.maximum(begins_s[self.a], begins_s[self.b]))
+        until_s = np.minimum(self.until_s, np.minimum(ends_s[self.a], ends_s[self.b]))
+        return _plan(self.nodes, self.duration_s, self.a, self.b, from_s, until_s)
+
     def partitioned(self, movements: Movements | None, partitions: tuple[Partition, ...]) -> "ContactPlan":
         """Without the times when a partition stands between the two: one inside its rectangle, the other outside."""
         plan = self
@@ -106,11 +115,13 @@ def contact_plan(movements: Movements, range_m: float, duration_s: float) -> Con
 
 
 def scenario_contacts(scenario: Scenario, movements: Movements | None) -> ContactPlan:
-    """The contacts of a scenario whose nodes move like this (None: it lists its contacts), its partitions applied."""
+    """The contacts of a scenario whose nodes move like this (None: it lists its contacts), without those of absent
+    nodes and without those that partitions cut."""
     if movements is None:
         plan = ContactPlan.from_list(scenario.mobility.contacts, scenario.nodes, scenario.duration_s)
     else:
         plan = contact_plan(movements, scenario.radio.range_m, scenario.duration_s)
+        plan = plan.while_present(scenario.mobility.present)
     return plan.partitioned(movements, scenario.faults.partitions)
 
 

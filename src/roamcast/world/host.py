@@ -7,9 +7,11 @@ import msgspec
 
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
+from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
-from roamcast.world.mobility import Movements
+from roamcast.world.fragmentation import Fragmentation
+from roamcast.world.positioning import Whereabouts
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scheduler import Due, Scheduler
 
@@ -17,56 +19,92 @@ _encode_into: Final = msgspec.msgpack.Encoder().encode_into
 _encoded: Final = bytearray()  # the message that was sent last, by anybody
 
 
-class SimulatedHost(Host):
-    """One life of one node; a node that crashes and returns gets a new one."""
+class HostServices:
+    """What the hosts of one simulated network share."""
 
     def __init__(
         self,
-        address: int,
-        random: Random,
+        *,
         site: Site,
         oracle: Oracle,
         scheduler: Scheduler,
         medium: Medium,
-        movements: Movements | None,
+        whereabouts: Whereabouts,
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
     ) -> None:
-        self.address = address
-        self.random = random
         self.site = site
         self.oracle = oracle
-        self._scheduler = scheduler
-        self._medium = medium
-        self._movements = movements
-        self._recorder = recorder
-        self._on_delivery = on_delivery
+        self.scheduler = scheduler
+        self.medium = medium
+        self.fragmentation = Fragmentation(medium)
+        self.whereabouts = whereabouts
+        self.recorder = recorder
+        self.on_delivery = on_delivery
+
+
+class SimulatedHost(Host):
+    """One life of one node; a node that crashes and returns gets a new one."""
+
+    def __init__(self, services: HostServices, address: int, life: int, random: Random) -> None:
+        self.address = address
+        self.life = life
+        self.random = random
+        self.site = services.site
+        self.oracle = services.oracle
+        self.message_bytes_max = MESSAGE_BYTES_MAX
+        self._scheduler = services.scheduler
+        self._medium = services.medium
+        self.frame_bytes_max = self._medium.frame_bytes_max
+        self._fragmentation = services.fragmentation
+        self._whereabouts = services.whereabouts
+        self._recorder = services.recorder
+        self._on_delivery = services.on_delivery
         self._timers: dict[Any, _Alarm] = {}  # those that are pending
         self._protocol: Protocol | None = None
 
     def connect(self, protocol: Protocol) -> None:
         self._protocol = protocol
+        self._fragmentation.attach(self.address, self.life, protocol)
 
     def end_life(self) -> None:
         self._timers.clear()
         self._protocol = None
+        self._fragmentation.attach(self.address, self.life, None)
 
     def now(self) -> float:
         return self._scheduler.now
 
     def position(self) -> Point | None:
-        return None if self._movements is None else self._movements.position(self.address, self._scheduler.now)
+        return self._whereabouts.position(self.address, self._scheduler.now)
 
     def velocity(self) -> Point | None:
-        return None if self._movements is None else self._movements.velocity(self.address, self._scheduler.now)
+        return self._whereabouts.velocity(self.address, self._scheduler.now)
 
     def broadcast(self, message: Message) -> None:
         _encode_into(message, _encoded)
-        self._medium.transmit(self.address, NOBODY, message, len(_encoded))
+        size = len(_encoded)
+        if size <= self.frame_bytes_max:
+            self._medium.transmit(self.address, NOBODY, message, size)
+        else:
+            self._send_in_fragments(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
         _encode_into(message, _encoded)
-        self._medium.transmit(self.address, neighbour, message, len(_encoded))
+        size = len(_encoded)
+        if size <= self.frame_bytes_max:
+            self._medium.transmit(self.address, neighbour, message, size)
+        else:
+            self._send_in_fragments(neighbour, message)
+
+    def _send_in_fragments(self, receiver: int, message: Message) -> None:
+        if len(_encoded) > self.message_bytes_max:
+            self._medium.lose("oversized")
+        else:
+            self._fragmentation.send(self.address, receiver, message, bytes(_encoded))
+
+    def backlog(self) -> int:
+        return self._medium.backlog(self.address) + self._fragmentation.backlog(self.address)
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         alarm = _Alarm(self, timer, self._scheduler.now + delay_s)
@@ -90,17 +128,10 @@ class SimulatedHost(Host):
             self._on_delivery(self.address, event)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
-        self._recorder.add((
-            self._scheduler.now, "dropped", self.address, None, event_id or None, None, None, None, None, None,
-            None, reason, None, None, None,
-        ))  # fmt: skip
+        self._recorder.dropped(self._scheduler.now, self.address, reason, event_id)
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.add((
-            self._scheduler.now, "structure", self.address, None if peer == NOBODY else peer, None, None,
-            float(value),  # a level is a whole number, and a trace the same however it came about
-            None, None, None, aspect, detail, None, None, None,
-        ))  # fmt: skip
+        self._recorder.structure(self._scheduler.now, self.address, aspect, peer, value, detail)
 
 
 class _Alarm(Due):

@@ -14,68 +14,76 @@ from roamcast.causal import parse_specification
 from roamcast.form import source_digest
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
-
-
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of every part of a scenario."""
+from roamcast.trace.utility import parse_utility
+from roamcast.world.radio.models import AnyRadio
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.settings import Settings
 
 
 class Mobility(Settings, frozen=True):
     """How nodes are placed and move. Which fields count depends on `model`."""
 
-    model: Literal["static", "waypoint", "grid", "beehive", "group", "movements", "contacts"] = "waypoint"
-    speed_min_mps: float = 0.1  # waypoint, group: trips take a uniform speed from here; 0 has no steady state
+    model: Literal[
+        "static", "waypoint", "grid", "beehive", "group", "gauss-markov", "roads", "golf", "movements", "contacts"
+    ] = "waypoint"
+    speed_min_mps: float = 0.1  # waypoint, group, roads, golf: uniform from here; 0 has no steady state
     speed_max_mps: float = 10.0
-    pause_min_s: float = 0.0  # waypoint, group: rest between trips, uniform
+    pause_min_s: float = 0.0  # waypoint, group: rest between trips; roads: at crossings; golf: before and after a hole
     pause_max_s: float = 0.0
     groups: int = 5  # group: number of groups; nodes are dealt out evenly
-    group_radius_m: float = 100.0  # group: members roam within this distance of their reference point
+    group_radius_m: float = 100.0  # group, golf: members roam within this distance of their reference point
     spacing_m: float | None = None  # grid, beehive: distance of lattice neighbours; None fits the lattice to the area
+    speed_mean_mps: float = 2.0  # gauss-markov: mean speed
+    memory: float = 0.9  # gauss-markov: correlation of the velocity with that of a second ago, 0 to 1
+    block_m: float = 200.0  # roads: distance of parallel roads, to the nearest that fits the area
+    holes: int = 18  # golf: on the course; an announcer stays at each
+    flights: int = 6  # golf: groups of players, each on its way around the course
+    players: int = 3  # golf: per flight; all further nodes are spectators
+    follow_delay_s: float = 20.0  # golf: spectators follow their flight by this much
     positions_m: tuple[tuple[float, float], ...] = ()  # static: given positions; none draws them uniformly
     paths: tuple[tuple[tuple[float, float, float], ...], ...] = ()  # movements: per node its corners (t_s, x_m, y_m)
+    names: tuple[str, ...] = ()  # movements: per node, what the file calls it
+    present: tuple[tuple[float, float], ...] = ()  # movements: per node, from when until when; empty: always
+    origin_deg: tuple[float, float] | None = None  # latitude and longitude of the area's south-west corner
     contacts: tuple[tuple[int, int, float, float], ...] = ()  # contacts: (a, b, from_s, until_s)
 
     def __post_init__(self) -> None:
         require(self.speed_min_mps > 0, "speed_min_mps", self.speed_min_mps, "above 0 (0 has no steady state)")
         require(self.speed_min_mps <= self.speed_max_mps, "speed_max_mps", self.speed_max_mps, "at least speed_min_mps")
-        require(self.speed_max_mps <= 10_000, "speed_max_mps", self.speed_max_mps, "at most 10000")
+        for field in ("speed_max_mps", "speed_mean_mps"):
+            require(0 < getattr(self, field) <= 10_000, field, getattr(self, field), "above 0 and at most 10000")
         require(self.pause_min_s >= 0, "pause_min_s", self.pause_min_s, "at least 0")
         require(self.pause_min_s <= self.pause_max_s, "pause_max_s", self.pause_max_s, "at least pause_min_s")
-        require(self.groups >= 1, "groups", self.groups, "at least 1")
+        for field in ("groups", "holes", "flights", "players"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         require(self.group_radius_m > 0, "group_radius_m", self.group_radius_m, "above 0")
         require(self.spacing_m is None or self.spacing_m > 0, "spacing_m", self.spacing_m, "above 0")
+        require(0 <= self.memory < 1, "memory", self.memory, "at least 0 and below 1")
+        require(self.block_m > 0, "block_m", self.block_m, "above 0")
+        require(self.follow_delay_s >= 0, "follow_delay_s", self.follow_delay_s, "at least 0")
+        for per_node in ("names", "present"):
+            given = len(getattr(self, per_node))
+            require(given in (0, len(self.paths)), per_node, given, f"one per path ({len(self.paths)}), or none")
+        for span in self.present:
+            require(0 <= span[0] < span[1], "present", span, "from when until when, in seconds")
+        if self.origin_deg is not None:
+            latitude, longitude = self.origin_deg
+            is_there = -90 <= latitude <= 90 and -180 <= longitude <= 180
+            require(is_there, "origin_deg", self.origin_deg, "a latitude and a longitude in degrees")
 
 
-class Radio(Settings, frozen=True):
-    """How frames travel. `None` takes the preset's value; `ideal` looks only at range, delay, rate and header."""
+class Positioning(Settings, frozen=True):
+    """What nodes are told about where they are (`Host.position`). Their velocity is that of the place they are told."""
 
-    model: Literal["ideal", "dcf"] = "dcf"
-    preset: Literal["ns2", "ns3"] = "ns3"
-    range_m: float = 200.0
-    loss: float = 0.0  # share of receptions lost at random, on top of what the radio itself loses
-    ideal_delay_s: float = 0.001  # ideal: from sending to hearing
-    carrier_sense_range_m: float | None = None  # ns2: 2.2 times range_m; ns3: range_m
-    capture: Literal["threshold", "bit-errors", "none"] | None = None  # ns2: threshold; ns3: bit-errors
-    data_rate_mbps: float | None = None  # both: 2
-    broadcast_rate_mbps: float | None = None  # ns2: 1; ns3: 2
-    control_rate_mbps: float | None = None  # ACK, RTS and CTS; ns2: 1; ns3: 2
-    rts_threshold_bytes: int | None = None  # unicasts of this size and above ask first; ns2: 0; ns3: never (2347)
-    overhead_bytes: int | None = None  # MAC header and FCS (ns3: also LLC); ns2: 28; ns3: 36
-    queue_frames: int | None = None  # ns2: 50; ns3: 500
+    source: Literal["exact", "none"] = "exact"  # none: no node ever learns its position or velocity
+    bias_m: float = 0.0  # a fixed error per node: root mean square of its length
+    drift_m: float = 0.0  # an error that wanders, on top: root mean square of its length
+    drift_time_s: float = 60.0  # how long the wandering error resembles itself (correlation falls to 1/e)
 
     def __post_init__(self) -> None:
-        require(self.range_m > 0, "range_m", self.range_m, "above 0")
-        require(0 <= self.loss < 1, "loss", self.loss, "at least 0 and below 1")
-        require(self.ideal_delay_s > 0, "ideal_delay_s", self.ideal_delay_s, "above 0")
-        sense = self.carrier_sense_range_m
-        require(sense is None or sense >= self.range_m, "carrier_sense_range_m", sense, "at least range_m")
-        for field in ("data_rate_mbps", "broadcast_rate_mbps", "control_rate_mbps"):
-            rate = getattr(self, field)
-            require(rate is None or rate > 0, field, rate, "above 0")
-        for field in ("rts_threshold_bytes", "overhead_bytes"):
-            size = getattr(self, field)
-            require(size is None or size >= 0, field, size, "at least 0")
-        require(self.queue_frames is None or self.queue_frames > 0, "queue_frames", self.queue_frames, "at least 1")
+        for field in ("bias_m", "drift_m"):
+            require(0 <= getattr(self, field) <= 1e6, field, getattr(self, field), "between 0 and 1000000")
+        require(self.drift_time_s >= 0.1, "drift_time_s", self.drift_time_s, "at least 0.1")
 
 
 class Causal(Settings, frozen=True):
@@ -116,9 +124,11 @@ class Workload(Settings, frozen=True):
     payload_bytes: int = 64  # above 1400 an event does not fit a frame: for protocols that split their messages
     start_s: float = 5.0  # first publications; gives structures time to form
     tail_s: float = 5.0  # no publications in the last seconds, so that every event has time to arrive
+    utility: str = ""  # what a receipt is worth by age: a deadline ("250ms") or a curve (`trace/utility.py`)
     causal: Causal = Causal()
 
     def __post_init__(self) -> None:
+        parse_utility(self.utility)
         for field in ("publisher_share", "subscriber_share", "selectivity", "audience_share", "burst_share"):
             require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
         for field in ("publishers", "subscribers"):
@@ -181,7 +191,8 @@ class Scenario(Settings, frozen=True):
     area_m: tuple[float, float] = (1000.0, 1000.0)  # width and height
     duration_s: float = 100.0
     mobility: Mobility = Mobility()
-    radio: Radio = Radio()
+    positioning: Positioning = Positioning()
+    radio: AnyRadio = Wifi80211b()
     workload: Workload = Workload()
     faults: Faults = Faults()
 
@@ -207,7 +218,7 @@ class Run(Settings, frozen=True):
 
     scenario: Scenario = Scenario()
     protocol: str = "flooding"
-    parameters: dict[str, str | int | float | bool] = {}
+    parameters: dict[str, str | int | float | bool] = {}  # noqa: RUF012  # msgspec makes a new one for each run
     seed: int = 1
 
 

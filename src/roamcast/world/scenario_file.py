@@ -1,4 +1,4 @@
-"""Runs from TOML: a file with any part of a `Run`, made complete.
+"""Runs from TOML: a file with any part of a `Run`; what it does not say keeps its default.
 
 ```toml
 protocol = "gossip"
@@ -13,10 +13,12 @@ duration_s = 200
 
 [scenario.mobility]
 positions_file = "hall.txt"   # or movements_file, contacts_file: read now and embedded; paths start at this file
+# movements_format = "csv"    # only if it cannot be told from the file; `roamcast.world.files` has the formats
 ```
 
-Fields are those of `roamcast.world.scenario`. Two of them follow from a named file unless they are given: `nodes`, and
-for recorded movements and contacts `duration_s`. A refusal names the file, the field, its value and what is allowed.
+Fields are those of `roamcast.world.scenario`. What a named file says holds unless it is given here: `nodes`, for
+movements and contacts `duration_s`, for movements `area_m`. A refusal names the file, the field, its value and what is
+allowed.
 """
 
 import math
@@ -30,34 +32,47 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.world import files
-from roamcast.world.scenario import Run
+from roamcast.world.radio.models import RADIOS
+from roamcast.world.scenario import Run, Scenario
 
 Tables = dict[str, Any]
 """A run as nested tables, not yet checked: what TOML gives, and what command-line options are laid over."""
 
 
-class _Recording(NamedTuple):
-    """A kind of file that a scenario can name, and what follows from its rows."""
+class _Reading(NamedTuple):
+    """A field that names a file, the mobility model that the file's content belongs to, and how it is read."""
 
     model: str
-    content: str  # the field that takes the rows
-    read: Callable[[Path], Any]
-    nodes: Callable[[Any], int]
-    end_s: Callable[[Any], float]  # 0 if the file knows no end
+    read: Callable[[Path, Any], tuple[Tables, Tables]]  # fields of mobility, and of the scenario unless given there
 
 
-_RECORDINGS: Final = {
-    "positions_file": _Recording("static", "positions_m", files.read_positions, len, lambda rows: 0.0),
-    "movements_file": _Recording(
-        "movements", "paths", files.read_movements, len, lambda rows: max(path[-1][0] for path in rows)
-    ),
-    "contacts_file": _Recording(
-        "contacts",
-        "contacts",
-        files.read_contacts,
-        lambda rows: 1 + max(max(a, b) for a, b, _, _ in rows),
-        lambda rows: max(until_s for _, _, _, until_s in rows),
-    ),
+def _positions(path: Path, _: Any) -> tuple[Tables, Tables]:
+    rows = files.read_positions(path)
+    return {"positions_m": rows}, {"nodes": len(rows)}
+
+
+def _movements(path: Path, named: Any) -> tuple[Tables, Tables]:
+    recording = files.read_movements(path, named)
+    fields: Tables = {"paths": recording.paths, "names": recording.names, "present": recording.present}
+    if recording.origin_deg is not None:
+        fields["origin_deg"] = recording.origin_deg
+    told = {"nodes": len(recording.paths), "area_m": recording.area_m, "duration_s": recording.duration_s}
+    return fields, {name: value for name, value in told.items() if value is not None}
+
+
+def _contacts(path: Path, _: Any) -> tuple[Tables, Tables]:
+    rows = files.read_contacts(path)
+    nodes = 1 + max(max(a, b) for a, b, _, _ in rows)
+    return {"contacts": rows}, {"nodes": nodes, "duration_s": max(until_s for _, _, _, until_s in rows)}
+
+
+DEFAULT_RADIO: Final = str(type(Scenario().radio).__struct_config__.tag)
+
+_READ_FIELDS: Final = ("positions_m", "paths", "names", "present", "contacts")  # checked when they were read
+_READINGS: Final = {
+    "positions_file": _Reading("static", _positions),
+    "movements_file": _Reading("movements", _movements),
+    "contacts_file": _Reading("contacts", _contacts),
 }
 
 
@@ -74,7 +89,7 @@ def read_tables(path: Path) -> Tables:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: is not TOML: {error}") from None
     mobility = _table(_table(tables, "scenario"), "mobility")
-    for field in _RECORDINGS:
+    for field in _READINGS:
         if isinstance(mobility.get(field), str):
             mobility[field] = str(path.parent / mobility[field])
     return tables
@@ -88,6 +103,7 @@ def run_from_tables(tables: Tables, source: str = "") -> Run:
     if isinstance(scenario.get("area_m"), int | float):
         scenario["area_m"] = [scenario["area_m"]] * 2
     _embed(scenario, _table(scenario, "mobility"), where)
+    _name_radio(_table(scenario, "radio"), where)
     _require_finite(tables, "", where)
     try:
         return msgspec.convert(tables, Run)
@@ -103,23 +119,35 @@ def _table(parent: Tables, name: str) -> Tables:
 
 def _embed(scenario: Tables, mobility: Tables, where: str) -> None:
     """Puts the content of a named file in the place of its name."""
-    given = [field for field in _RECORDINGS if field in mobility]
+    given = [field for field in _READINGS if field in mobility]
     if len(given) > 1:
         raise ConfigurationError(f"{where}scenario.mobility: {' and '.join(given)} are given; allowed: one of them")
+    named = mobility.pop("movements_format", None)
+    if named is not None and (named not in files.FORMATS or "movements_file" not in given):
+        allowed = f"one of {', '.join(files.FORMATS)}, with movements_file"
+        raise ConfigurationError(f"{where}scenario.mobility.movements_format = {named!r}: must be {allowed}")
     for field in given:
-        recording = _RECORDINGS[field]
+        reading = _READINGS[field]
         path = mobility.pop(field)
         if not isinstance(path, str):
             raise ConfigurationError(f"{where}scenario.mobility.{field} = {path!r}: must be a file's name")
-        model = mobility.setdefault("model", recording.model)
-        if model != recording.model:
-            allowed = f"{recording.model!r} with {field}"
+        model = mobility.setdefault("model", reading.model)
+        if model != reading.model:
+            allowed = f"{reading.model!r} with {field}"
             raise ConfigurationError(f"{where}scenario.mobility.model = {model!r}: must be {allowed}")
-        rows = mobility[recording.content] = recording.read(Path(path))
-        scenario.setdefault("nodes", recording.nodes(rows))
-        end_s = recording.end_s(rows)
-        if end_s > 0:
-            scenario.setdefault("duration_s", end_s)
+        fields, follows = reading.read(Path(path), named)
+        mobility.update(fields)
+        for name, value in follows.items():
+            scenario.setdefault(name, value)
+
+
+def _name_radio(radio: Tables, where: str) -> None:
+    """A radio without a name is the default one."""
+    model = radio.setdefault("model", DEFAULT_RADIO)
+    if model == "dcf":
+        raise ConfigurationError(f"{where}scenario.radio.model = 'dcf': is now called '802.11b'")
+    if not isinstance(model, str) or model not in RADIOS:
+        raise ConfigurationError(f"{where}scenario.radio.model = {model!r}: must be one of {', '.join(RADIOS)}")
 
 
 def _require_finite(value: Any, field: str, where: str) -> None:
@@ -129,7 +157,7 @@ def _require_finite(value: Any, field: str, where: str) -> None:
     if isinstance(value, dict):
         for name, part in value.items():
             _require_finite(part, f"{field}.{name}" if field else name, where)
-    if isinstance(value, list) and field.rpartition(".")[2] not in ("positions_m", "paths", "contacts"):
+    if isinstance(value, list) and field.rpartition(".")[2] not in _READ_FIELDS:
         for part in value:
             _require_finite(part, field, where)
 
@@ -143,7 +171,8 @@ def _explained(refusal: str, tables: Tables) -> str:
     unknown = re.search(r"unknown field `(.*)`", said)
     if unknown:
         field = f"{place}.{unknown[1]}" if place else unknown[1]
-        return f"{field}: is not a field; allowed: {', '.join(kind.__struct_fields__)}"
+        tag = [kind.__struct_config__.tag_field] if kind.__struct_config__.tag is not None else []
+        return f"{field}: is not a field; allowed: {', '.join([*tag, *kind.__struct_fields__])}"
     if isinstance(value, dict):  # refused by the part as a whole, whose message names field, value and what is allowed
         return f"{place}: {said}" if place else said
     choices = [choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
@@ -158,7 +187,17 @@ def _at(place: str, tables: Tables) -> tuple[Any, Any]:
         if name:
             kind = get_type_hints(kind).get(name, Any) if hasattr(kind, "__struct_fields__") else Any
             value = value.get(name) if isinstance(value, dict) else value
+            kind = _tagged(kind, value)
         else:
             kind = next((part for part in get_args(kind) if part is not Ellipsis), Any)
             value = value[int(index)] if isinstance(value, list) and index.isdigit() else value
     return kind, value
+
+
+def _tagged(kind: Any, value: Any) -> Any:
+    """Of a union of tagged structs the one that the value names."""
+    for choice in get_args(kind):
+        config = getattr(choice, "__struct_config__", None)
+        if config is not None and isinstance(value, dict) and value.get(config.tag_field) == config.tag:
+            return choice
+    return kind

@@ -9,7 +9,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 
 import gc
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,23 +21,20 @@ from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import Kind, Record
+from roamcast.trace.rows import InterestKind, interest_row, published_row, traffic_row
+from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
-from roamcast.world.faults import Fault, fault_plan
-from roamcast.world.host import SimulatedHost
+from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
+from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
-from roamcast.world.radio.dcf import DcfMedium
-from roamcast.world.radio.dcf_settings import dcf_settings
-from roamcast.world.radio.ideal import IdealMedium
-from roamcast.world.radio.interference import Interference
+from roamcast.world.positioning import whereabouts
 from roamcast.world.radio.medium import Frame, Medium
+from roamcast.world.radio.settings import Surroundings
 from roamcast.world.scenario import Run, run_id
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
-
-GOODBYE_S: Final = 0.5  # a leaving node's radio stays on for this long, so that its last words get out
 
 
 class Result(NamedTuple):
@@ -78,11 +75,21 @@ class Simulation(Oracle):
         self.recorder = Recorder(run_id(run))
         self.scheduler = Scheduler()
         self.movements: Movements | None = scenario_movements(scenario, run.seed)
+        self._whereabouts = whereabouts(scenario, self.movements, run.seed)
         self.topology = Topology(scenario.nodes)
         self.medium = self._medium(raw_frames)
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
         dependencies = None if self._causal is None else self._causal.specification
         self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m, dependencies=dependencies)
+        self._services = HostServices(
+            site=self.site,
+            oracle=self,
+            scheduler=self.scheduler,
+            medium=self.medium,
+            whereabouts=self._whereabouts,
+            recorder=self.recorder,
+            on_delivery=self._delivered if self._causal else None,
+        )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
         self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
@@ -119,15 +126,15 @@ class Simulation(Oracle):
         for node, load in enumerate(self.medium.loads):
             for label, tally in load.items():
                 self.recorder.add(
-                    Record(
+                    traffic_row(
                         now,
                         "load",
                         node,
-                        value=tally.airtime_s,
-                        bytes=tally.bytes,
-                        count=tally.count,
+                        frames=tally.count,
+                        size_bytes=tally.bytes,
+                        airtime_s=tally.airtime_s,
                         category=tally.category,
-                        detail=label,
+                        label=label,
                     )
                 )
         for reason, count in sorted(self.medium.lost.items()):
@@ -153,23 +160,9 @@ class Simulation(Oracle):
     # -- radio and contacts --------------------------------------------------------------------------------------
 
     def _medium(self, raw_frames: bool) -> Medium:
-        radio = self.run.scenario.radio
-        settings = dcf_settings(radio)
         random = derive(self.run.seed, "radio")
-        medium: Medium
-        if radio.model == "ideal":
-            medium = IdealMedium(
-                self.scheduler,
-                self.topology,
-                random,
-                radio.loss,
-                radio.ideal_delay_s,
-                settings.data_rate_bps,
-                settings.overhead_bytes,
-            )
-        else:
-            interference = Interference(settings, self.movements, random)
-            medium = DcfMedium(self.scheduler, self.topology, random, radio.loss, settings, interference)
+        around = Surroundings(self.scheduler, self.topology, random, self.movements)
+        medium = self.run.scenario.radio.medium(around)
         if raw_frames:
             medium.on_start = self._record_frame
         self._raw_frames = raw_frames
@@ -181,19 +174,16 @@ class Simulation(Oracle):
             return
         end_s = self.run.scenario.duration_s
         for node in range(self.movements.nodes):
-            path = [corner for corner in self.movements.corners(node) if corner[0] < end_s]
-            if self.movements.velocity(node, path[-1][0]) != (0.0, 0.0):
-                path.append((end_s, *self.movements.position(node, end_s)))
-            for t_s, x_m, y_m in path:
+            for t_s, x_m, y_m in self.movements.until(node, end_s):
                 self.recorder.add(Record(t_s, "position", node, x_m=x_m, y_m=y_m))
 
     def _start_contacts(self) -> None:
         """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
         scenario = self.run.scenario
         heard = scenario_contacts(scenario, self.movements)
-        sense_range_m = dcf_settings(scenario.radio).carrier_sense_range_m
+        sense_range_m = scenario.radio.sense_range_m
         sensed: ContactPlan | None = None
-        if scenario.radio.model == "dcf" and self.movements is not None and sense_range_m > scenario.radio.range_m:
+        if self.movements is not None and sense_range_m > scenario.radio.range_m:
             sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
             sensed = sensed.partitioned(self.movements, scenario.faults.partitions)
         self._changes = _changes(heard, 0)
@@ -246,14 +236,15 @@ class Simulation(Oracle):
         if not self._raw_frames:
             for label, tally in self.medium.tallies.items():
                 self.recorder.add(
-                    Record(
+                    traffic_row(
                         float(second),
                         "frame",
-                        value=tally.airtime_s,
-                        bytes=tally.bytes,
-                        count=tally.count,
+                        None,
+                        frames=tally.count,
+                        size_bytes=tally.bytes,
+                        airtime_s=tally.airtime_s,
                         category=tally.category,
-                        detail=label,
+                        label=label,
                     )
                 )
         self.medium.tallies.clear()
@@ -262,20 +253,10 @@ class Simulation(Oracle):
 
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
-        host = SimulatedHost(
-            node,
-            derive(self.run.seed, "node", node, self._lives[node]),
-            self.site,
-            self,
-            self.scheduler,
-            self.medium,
-            self.movements,
-            self.recorder,
-            self._delivered if self._causal else None,
-        )
+        life = self._lives[node]
+        host = SimulatedHost(self._services, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
-        self.medium.attach(node, protocol)
         self._hosts[node] = host
         self.protocols[node] = protocol
         protocol.start()
@@ -293,7 +274,6 @@ class Simulation(Oracle):
         host = self._hosts[node]
         assert host is not None
         host.end_life()
-        self.medium.attach(node, None)
         self.protocols[node] = None
         self._hosts[node] = None
 
@@ -342,10 +322,10 @@ class Simulation(Oracle):
                 if protocol is not None:
                     protocol.advertise(interest)
 
-    def _record_interest(self, kind: Kind, node: int, interest: Interest) -> None:
+    def _record_interest(self, kind: InterestKind, node: int, interest: Interest) -> None:
         if self._lives[node]:  # a node that has never been on is nobody's subscriber yet
             language = self.run.scenario.workload.language
-            self.recorder.add(Record(self.scheduler.now, kind, node, category=language, detail=str(interest)))
+            self.recorder.add(interest_row(self.scheduler.now, kind, node, language, str(interest)))
 
     def _publish(self, node: int, action: Publish) -> None:
         now = self.scheduler.now
@@ -356,23 +336,12 @@ class Simulation(Oracle):
         self._published[node] += 1
         size = action.payload_bytes
         payload = self._payloads.setdefault(size, bytes(size))
-        event = Event(event_id(node, self._published[node]), now, action.content, payload, action.cause)
-        text = isinstance(action.content, str)
-        self.recorder.add(
-            Record(
-                now,
-                "published",
-                node,
-                event_id=event.id,
-                cause_id=event.cause or None,
-                value=None if text else float(action.content),
-                bytes=size,
-                count=None if self._causal is None else self._causal.chains(node, action.content),
-                category=self.run.scenario.workload.language,
-                detail=str(action.content) if text else None,
-                shortest_hops=self.topology.distances(node),
-            )
-        )
+        workload = self.run.scenario.workload
+        number = event_id(node, self._published[node])
+        event = Event(number, now, action.content, payload, action.cause, workload.utility)
+        chains = None if self._causal is None else self._causal.chains(node, action.content)
+        shortest_hops = self.topology.distances(node)
+        self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:

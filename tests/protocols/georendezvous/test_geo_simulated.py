@@ -10,10 +10,13 @@ from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.georendezvous.cells import CellGrid
 from roamcast.seeds import derive
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.radio.settings import Radio
+from roamcast.world.scenario import Faults, Mobility, Partition, Run, Scenario, Workload
 from roamcast.world.simulator import Simulation, simulate
 
-IDEAL = Radio(model="ideal", range_m=200.0)
+IDEAL = Ideal(range_m=200.0)
 GRAPHS = ("cells", "nodes")
 LAYOUTS = {
     "hole": "##########/##########/##......##/##......##/##......##/##......##/##########/##########",
@@ -112,7 +115,7 @@ def test_thin_networks_that_move_under_dcf_are_served_without_filling_the_channe
         area_m=(775.0, 775.0),
         duration_s=24.0,
         mobility=Mobility(model="waypoint", speed_min_mps=1.0, speed_max_mps=speed_max_mps),
-        radio=Radio(model="dcf", range_m=250.0),
+        radio=Wifi80211b(range_m=250.0),
         workload=Workload(publishers=4, start_s=8.0),
     )
     handovers_s = total_s = 0.0
@@ -135,7 +138,7 @@ def moving(**changes: Any) -> Scenario:
         area_m=(600.0, 600.0),
         duration_s=20.0,
         mobility=Mobility(model="waypoint", speed_max_mps=10.0),
-        radio=Radio(model="dcf", range_m=200.0),
+        radio=Wifi80211b(range_m=200.0),
         workload=workload,
         **changes,
     )
@@ -159,7 +162,7 @@ def test_faults_cause_no_duplicates_and_what_is_lost_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("radio", "faults"),
     [
-        (Radio(model="ideal", range_m=200.0, loss=0.2), Faults()),
+        (Ideal(range_m=200.0, loss=0.2), Faults()),
         (IDEAL, Faults(crash_share=0.3)),
         (IDEAL, Faults(partitions=(Partition(from_s=8, until_s=12, west_m=0, south_m=0, east_m=300, north_m=600),))),
     ],

@@ -19,7 +19,9 @@ from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s,
 from roamcast.seeds import derive
 from roamcast.testing import TinyNet, line
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Faults, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import Simulation, simulate
 
 quick = settings(deadline=None, derandomize=True, max_examples=150)
@@ -32,7 +34,7 @@ def run_of(language: str = "content", **choices: Any) -> Run:
         area_m=(600.0, 600.0),
         duration_s=choices.pop("duration_s", 30.0),
         mobility=choices.pop("mobility", Mobility(model="static")),
-        radio=Radio(model=choices.pop("radio", "ideal")),
+        radio=choices.pop("radio", Ideal()),
         faults=choices.pop("faults", Faults()),
         workload=Workload(language=language, publishers=4, subscribers=20, selectivity=0.3),  # type: ignore[arg-type]
     )
@@ -70,7 +72,7 @@ def test_no_subscriber_misses_anything_in_a_static_network(seed: int) -> None:
         area_m=(side_m, side_m),
         duration_s=25.0,
         mobility=Mobility(model="static", positions_m=connected_positions(nodes, side_m, seed)),
-        radio=Radio(model="ideal"),
+        radio=Ideal(),
         workload=Workload(language=language, rate_per_s=0.4, selectivity=0.3, tail_s=6.0),  # type: ignore[arg-type]
     )
     table = simulate(Run(scenario=scenario, protocol="odmrp", parameters=parameters, seed=seed)).recorder.table()
@@ -108,7 +110,7 @@ def test_small_filters_let_more_through_but_nothing_is_missed(bits: int) -> None
 
 
 def test_a_run_is_the_same_every_time() -> None:
-    run = run_of(radio="dcf", broker_share=0.5, duration_s=15.0)
+    run = run_of(radio=Wifi80211b(), broker_share=0.5, duration_s=15.0)
     assert simulate(run).recorder.trace_hash() == simulate(run).recorder.trace_hash()
 
 
@@ -116,7 +118,8 @@ def test_a_run_is_the_same_every_time() -> None:
 def test_what_must_hold_at_every_instant_under_mobility_and_faults(prediction: bool) -> None:
     faults = Faults(crash_share=0.1, return_share=0.1, return_after_s=5.0)
     mobility = Mobility(model="waypoint", speed_max_mps=15.0)
-    run = run_of(mobility=mobility, faults=faults, advertisement=True, mobility_prediction=prediction, radio="dcf")
+    choices: dict[str, Any] = {"advertisement": True, "mobility_prediction": prediction}
+    run = run_of(mobility=mobility, faults=faults, radio=Wifi80211b(), **choices)
     watch = Watch(run, check_ways_back, check_soft_state, step_s=0.2)
     watch.run_until(run.scenario.duration_s)
     watch.simulation.finish()

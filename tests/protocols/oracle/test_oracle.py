@@ -3,7 +3,8 @@
 import pytest
 
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 
@@ -15,7 +16,7 @@ def test_every_reachable_subscriber_is_served_over_a_shortest_path(language: str
         area_m=(900.0, 900.0),
         duration_s=20.0,
         mobility=Mobility(model="static"),
-        radio=Radio(model="ideal"),
+        radio=Ideal(),
         workload=Workload(language=language),  # type: ignore[arg-type]
     )
     summary = summarise(simulate(Run(scenario=scenario, protocol="oracle", seed=seed)).recorder.table())

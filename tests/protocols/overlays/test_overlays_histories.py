@@ -40,7 +40,10 @@ from roamcast.protocols.overlays import Overlays, OverlaysParameters
 from roamcast.protocols.overlays.relocation import Form
 from roamcast.seeds import Random, derive
 from roamcast.world.faults import Fault
-from roamcast.world.scenario import Mobility, Radio, Run, Scenario
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.radio.settings import Radio
+from roamcast.world.scenario import Mobility, Run, Scenario
 from roamcast.world.simulator import Simulation
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe
 
@@ -94,11 +97,11 @@ class Kind(NamedTuple):
 # leaves much time to meddle with a relocation under way. With 802.11, frames also collide and wait their turn, and may
 # arrive although the sender was told that they did not.
 RADIOS = (
-    Radio(model="ideal", range_m=RANGE_M, loss=0.3),
-    Radio(model="ideal", range_m=RANGE_M, loss=0.0, ideal_delay_s=0.05),
-    Radio(model="ideal", range_m=RANGE_M, loss=0.5, ideal_delay_s=0.05),
-    Radio(model="dcf", range_m=RANGE_M, loss=0.0),
-    Radio(model="dcf", range_m=RANGE_M, loss=0.1),
+    Ideal(range_m=RANGE_M, loss=0.3),
+    Ideal(range_m=RANGE_M, loss=0.0, delay_s=0.05),
+    Ideal(range_m=RANGE_M, loss=0.5, delay_s=0.05),
+    Wifi80211b(range_m=RANGE_M, loss=0.0),
+    Wifi80211b(range_m=RANGE_M, loss=0.1),
 )
 CALM: tuple[What, ...] = ("publish", "publish", "publish", "relocate", "relocate")
 ROAMING: tuple[What, ...] = (*CALM, "publish", "relocate", "move", "move")
@@ -229,7 +232,7 @@ class Witness:
     def note(self, fault: Fault) -> None:
         overlays = self.overlays(fault.node)
         if overlays is not None and fault.what in ("crash", "leave"):
-            self.acknowledged[fault.node, fault.t_s] = (overlays.member.received, overlays.member.home)
+            self.acknowledged[fault.node, fault.t_s] = (overlays.member.publications.received, overlays.member.home)
 
 
 def live_through(history: History) -> Life:

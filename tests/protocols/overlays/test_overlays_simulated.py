@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Faults, Mobility, Partition, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.scenario import Faults, Mobility, Partition, Run, Scenario, Workload
 from roamcast.world.simulator import Result, simulate
 
 ROAMING = Mobility(speed_min_mps=1.0, speed_max_mps=20.0, pause_min_s=5.0, pause_max_s=5.0)
-IDEAL = Radio(model="ideal", range_m=250.0)
+IDEAL = Ideal(range_m=250.0)
 EVENTS = Workload(publishers=4, subscribers=12, selectivity=0.5, rate_per_s=0.5, start_s=10.0, tail_s=20.0)
 
 
@@ -62,7 +64,7 @@ def test_the_same_run_leaves_the_same_trace() -> None:
 
 
 def test_it_works_over_802_11_with_collisions() -> None:
-    result = run(radio=Radio(range_m=250.0), parameters={"unicast": "aodv"}, duration_s=60.0)
+    result = run(radio=Wifi80211b(range_m=250.0), parameters={"unicast": "aodv"}, duration_s=60.0)
     summary = summarise(result.recorder.table())
     assert summary["delivery_ratio_reachable"] > 0.97
     assert (summary["duplicates"], summary["unexpected"]) == (0, 0)
@@ -73,7 +75,7 @@ def test_it_works_over_802_11_with_collisions() -> None:
 def test_with_loss_and_brokers_that_crash_and_return_only_crashed_nodes_miss_events(seed: int) -> None:
     result = run(
         seed,
-        radio=Radio(model="ideal", range_m=250.0, loss=0.1),
+        radio=Ideal(range_m=250.0, loss=0.1),
         faults=Faults(return_share=0.1, return_after_s=8.0),
         duration_s=150.0,
         workload=Workload(publishers=4, subscribers=12, selectivity=0.5, rate_per_s=0.5, start_s=10.0, tail_s=70.0),

@@ -7,6 +7,7 @@ from roamcast.events import Event, event_id
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.log import Entry, ProducerLog
 from roamcast.protocols.overlays.messages import LinkState
+from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience
 from roamcast.protocols.overlays.tables import TopologyTable
 from roamcast.seeds import Random
@@ -117,7 +118,7 @@ def test_whatever_the_order_and_repetition_of_arrivals_events_are_taken_in_order
     chain = list(zip([0, *ordered], ordered, strict=False))
     arrivals = chain + chain
     Random(seed).shuffle(arrivals)
-    intake, got = Intake(), []
+    intake, got = Intake(100), []
     for previous, number in arrivals:
         intake.offer(event(number), previous, 1)
         got += taken(intake)
@@ -126,7 +127,7 @@ def test_whatever_the_order_and_repetition_of_arrivals_events_are_taken_in_order
 
 
 def test_an_event_waits_for_the_one_before_it_unless_that_one_has_expired() -> None:
-    intake = Intake()
+    intake = Intake(100)
     intake.offer(event(5), 3, 1)
     assert taken(intake) == []
     intake.offer(event(5), 0, 1)  # sent again, after 3 expired
@@ -134,7 +135,7 @@ def test_an_event_waits_for_the_one_before_it_unless_that_one_has_expired() -> N
 
 
 def test_an_event_that_waits_for_one_that_nobody_sends_any_more_does_not_hold_up_the_rest() -> None:
-    intake = Intake()
+    intake = Intake(100)
     intake.offer(event(4), 3, 1)  # 3 was lost; then the sender learned that both had arrived over another broker
     intake.offer(event(5), 0, 1)
     assert taken(intake) == [5]
@@ -142,7 +143,7 @@ def test_an_event_that_waits_for_one_that_nobody_sends_any_more_does_not_hold_up
 
 
 def test_a_site_to_be_goes_on_from_where_the_other_one_has_got() -> None:
-    intake = Intake()
+    intake = Intake(100)
     for number in (4, 5, 6):
         intake.offer(event(number), number - 1, 1)
     intake.resume([(1, 4)])
@@ -150,7 +151,7 @@ def test_a_site_to_be_goes_on_from_where_the_other_one_has_got() -> None:
 
 
 def test_an_intake_that_passes_over_keeps_order_but_not_completeness() -> None:
-    intake = Intake(passes_over=True)
+    intake = Intake(100, passes_over=True)
     intake.offer(event(5), 4, 1)
     assert taken(intake) == [5]
     intake.offer(event(4), 3, 1)
@@ -161,7 +162,7 @@ def test_an_intake_that_passes_over_keeps_order_but_not_completeness() -> None:
 
 
 def test_an_event_is_released_when_settled_with_everybody_and_all_before_it_are() -> None:
-    log = ProducerLog(1, 0.0)
+    log = ProducerLog(1, 0.0, 100)
     assert log.append(Entry(event(1), 1, 0.0), [7, 8]) == {7: 0, 8: 0}
     assert log.append(Entry(event(2), 1, 0.0), [7]) == {7: 1}
     log.acknowledge(7, 2, 2)
@@ -173,7 +174,7 @@ def test_an_event_is_released_when_settled_with_everybody_and_all_before_it_are(
 
 
 def test_what_was_processed_but_is_not_settled_is_kept_and_not_repeated() -> None:
-    log = ProducerLog(1, 0.0)
+    log = ProducerLog(1, 0.0, 100)
     log.append(Entry(event(1), 1, 0.0), [7])
     log.acknowledge(7, 1, 0)
     assert not log.entries[1].unreceived
@@ -184,7 +185,7 @@ def test_what_was_processed_but_is_not_settled_is_kept_and_not_repeated() -> Non
 
 
 def test_a_client_that_starts_over_gets_a_chain_from_its_new_beginning() -> None:
-    log = ProducerLog(1, 0.0)
+    log = ProducerLog(1, 0.0, 100)
     log.restart(7, 4)  # its former site had got as far as 4, the client itself had not
     log.restart(7, 0)
     assert log.append(Entry(event(1), 1, 0.0), [7]) == {7: 0}
@@ -192,7 +193,7 @@ def test_a_client_that_starts_over_gets_a_chain_from_its_new_beginning() -> None
 
 
 def test_the_store_has_a_bound_and_a_lifetime() -> None:
-    log = ProducerLog(1, 0.0)
+    log = ProducerLog(1, 0.0, 100)
     for number in range(1, 6):
         log.append(Entry(event(number), 1, float(number)), [7])
     assert [entry.event.number for entry in log.expire(0.0, 3)] == [1, 2]
@@ -212,11 +213,11 @@ def waits_s(patience: Patience, tries: int) -> list[float]:
 
 
 def test_waits_double_up_to_eight_times_the_shortest() -> None:
-    assert waits_s(Patience(2.0), 6) == [2.0, 4.0, 8.0, 16.0, 16.0, 16.0]
+    assert waits_s(Patience(OverlaysParameters(retry_s=2.0)), 6) == [2.0, 4.0, 8.0, 16.0, 16.0, 16.0]
 
 
 def test_answers_that_take_long_make_patient_and_quick_ones_impatient_again() -> None:
-    patience = Patience(2.0)
+    patience = Patience(OverlaysParameters(retry_s=2.0))
     for _ in range(40):
         slow = Attempt()
         patience.tried(slow, 0.0)

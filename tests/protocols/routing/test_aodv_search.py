@@ -4,9 +4,8 @@ import pytest
 
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.routing import NS2, Aodv, AodvParameters
-from roamcast.protocols.routing.messages import Hello, Rrep, Rreq
 from roamcast.protocols.routing.routes import Route, RouteTable
-from roamcast.testing import Courier, Link, TinyNet, grid, line
+from roamcast.testing import Courier, Link, Note, TinyNet, grid, line
 
 
 def aodv_net(links: list[Link], parameters: AodvParameters | None = None, nodes: int = 0) -> TinyNet[Courier]:
@@ -230,10 +229,10 @@ def test_a_node_that_returns_is_not_taken_for_its_past() -> None:
     assert net.node(2).received == [(0, "back again", 2)]
 
 
-def test_messages_that_are_not_the_service_s_are_left_to_the_owner() -> None:
-    net = aodv_net(line(2))
-    service = net.node(0).unicast
-    assert not service.on_timer(("repeat", 1))
-    assert service.on_message(1, Hello(1, 1000))
-    assert service.on_send_failed(1, Rrep(0, 1, 1, 0, 1))
-    assert service.on_message(1, Rreq(1, 0, 1, 5, None, 1, 1))
+def test_every_failed_frame_tells_of_a_broken_link() -> None:
+    net = aodv_net(line(3))
+    net.node(0).send(2, "hi")
+    net.run(1.0)
+    assert routes(net, 0).next_hop(2, net.now_s) == 1
+    net.node(0).on_send_failed(1, Note("a frame of the owner, not of the service"))
+    assert routes(net, 0).next_hop(2, net.now_s) == NOBODY

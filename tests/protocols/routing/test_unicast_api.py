@@ -4,7 +4,7 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host
-from roamcast.protocols.routing import NS2, Aodv, AodvParameters, ShortestPath, unicast
+from roamcast.protocols.routing import NS2, Aodv, AodvParameters, ShortestPath, Unicast, unicast
 from roamcast.testing import Courier, TinyNet, line
 from roamcast.testing.courier import CourierParameters
 
@@ -41,10 +41,22 @@ def test_the_owner_may_send_again_what_came_back() -> None:
 
 def test_services_by_name() -> None:
     net = TinyNet(line(2), Courier.maker(), oracle=True)
-    assert isinstance(unicast("aodv", net.host(0), net.node(0), NS2), Aodv)
-    assert isinstance(unicast("oracle", net.host(0), net.node(0)), ShortestPath)
+    owner = net.node(0)
+
+    def build(name: str, parameters: AodvParameters | None = None) -> Unicast:
+        return unicast(
+            name,
+            net.host(0),
+            owner.inputs,
+            arrived=owner.on_arrival,
+            unreachable=owner.on_unreachable,
+            parameters=parameters,
+        )
+
+    assert isinstance(build("aodv", NS2), Aodv)
+    assert isinstance(build("oracle"), ShortestPath)
     with pytest.raises(ConfigurationError, match="'ospf' is unknown; allowed: aodv, oracle"):
-        unicast("ospf", net.host(0), net.node(0))
+        build("ospf")
 
 
 def test_the_oracle_needs_a_host_that_has_one() -> None:

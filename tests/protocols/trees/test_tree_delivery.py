@@ -11,7 +11,8 @@ from roamcast.checkers import check_deliveries, check_served
 from roamcast.interests import Interest, parse_interest
 from roamcast.seeds import derive
 from roamcast.trace.summary import summarise
-from roamcast.world.scenario import Causal, Mobility, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Causal, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
 PROTOCOLS = ["ps-maodv", "sp-combo", "dsapst", "somer"]
@@ -56,7 +57,7 @@ def still(nodes: int, seed: int, duration_s: float, **workload: object) -> Scena
         area_m=(side_m, side_m),
         duration_s=duration_s,
         mobility=Mobility(model="static", positions_m=connected_positions(nodes, seed)),
-        radio=Radio(model="ideal", range_m=RANGE_M),
+        radio=Ideal(range_m=RANGE_M),
         workload=Workload(publisher_share=0.35, rate_per_s=0.2, tail_s=12.0, **workload),  # type: ignore[arg-type]
     )
 

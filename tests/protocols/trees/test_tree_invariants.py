@@ -21,7 +21,10 @@ from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.seeds import derive
 from roamcast.testing import TinyNet, ring
-from roamcast.world.scenario import Causal, Faults, Mobility, Partition, Radio, Run, Scenario, Workload
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.radio.settings import Radio
+from roamcast.world.scenario import Causal, Faults, Mobility, Partition, Run, Scenario, Workload
 
 PROTOCOLS = ["ps-maodv", "sp-combo", "dsapst", "somer"]
 NODES = 14  # of the hand-made network
@@ -70,7 +73,7 @@ def troubled(seed: int, radio: Radio) -> Scenario:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_invariants_hold_under_mobility_loss_crashes_and_a_partition(protocol: str, seed: int) -> None:
-    radio = Radio(model="ideal", loss=0.1 * (seed % 3)) if seed % 3 else Radio(model="dcf", preset="ns2")
+    radio = Ideal(loss=0.1 * (seed % 3)) if seed % 3 else Wifi80211b(preset="ns2")
     scenario = troubled(seed, radio)
     run = Run(scenario=scenario, protocol=protocol, parameters=quick(protocol), seed=seed)
     watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), step_s=0.0)
@@ -89,7 +92,7 @@ def test_once_faults_stop_every_reachable_subscriber_is_served(protocol: str, se
         area_m=(600.0, 600.0),
         duration_s=settled_s + 25.0,
         mobility=Mobility(model="static"),
-        radio=Radio(model="ideal"),
+        radio=Ideal(),
         workload=Workload(publisher_share=0.5, rate_per_s=0.3),
         faults=Faults(partitions=(Partition(from_s=8, until_s=20, west_m=0, south_m=0, east_m=300, north_m=600),)),
     )
@@ -153,6 +156,6 @@ def test_a_failure_names_the_run() -> None:
     def never(simulation: object) -> None:
         raise InvariantError("as told")
 
-    run = Run(scenario=Scenario(nodes=2, radio=Radio(model="ideal")), protocol="ps-maodv", seed=7)
+    run = Run(scenario=Scenario(nodes=2, radio=Ideal()), protocol="ps-maodv", seed=7)
     with pytest.raises(InvariantError, match=r'at 0\.100 s: as told; run \{.*"seed":7'):
         Watch(run, never).run_until(1.0)

@@ -282,7 +282,7 @@ def test_a_tree_that_has_a_newer_sequence_number_than_is_known_merges_all_the_sa
     for address in net.addresses:
         node = net.node(address)
         if node.root == lower:
-            node.standing = Standing(50, node.standing.level)
+            node.place.standing = Standing(50, node.standing.level)
     net.link(1, 2)
     inside, outside = (1, 2) if net.node(1).root == lower else (2, 1)
     stale = Refresh(lower, 1, net.node(inside).standing.level, net.node(inside).parent)

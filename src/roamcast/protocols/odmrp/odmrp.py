@@ -38,7 +38,8 @@ from mypy_extensions import mypyc_attr
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, Message, Protocol, Timer
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.odmrp.attachment import Attachment
 from roamcast.protocols.odmrp.clients import CLIENT_REFRESHES, VERSIONS, Clients
 from roamcast.protocols.odmrp.encoding import cached_digest
@@ -75,7 +76,7 @@ UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Odmrp(Protocol):
+class Odmrp(ComposedProtocol):
     name: ClassVar[str] = "odmrp"
     summary: ClassVar[str] = "on-demand mesh whose channels are made of summarised subscriptions"
     Parameters: ClassVar[type[api.Parameters]] = OdmrpParameters
@@ -86,7 +87,9 @@ class Odmrp(Protocol):
         self.parameters = parameters
         self.subscriptions = Subscriptions()
         self._encoder = parameters.encoder()
-        self._unicast = unicast(parameters.unicast, host, self)
+        self._unicast = unicast(
+            parameters.unicast, host, self.inputs, arrived=self._on_arrival, unreachable=self._on_unreachable
+        )
         self.is_broker = host.random.random() < parameters.broker_share
         self.clients = Clients(self._encoder, parameters.entries_max, host.random.randrange(VERSIONS))
         self.publisher = Publisher(host, parameters)
@@ -97,6 +100,12 @@ class Odmrp(Protocol):
         self._sought: dict[int, Seek] = {}
         self._parts: dict[int, dict[int, Attach]] = {}  # client -> parts of subscriptions that are not complete
         self._expires = False
+        self.inputs.on(Data, self._on_data)
+        self.inputs.on(JoinRequest, self._on_request)
+        self.inputs.on(JoinTable, self.mesh.on_table)
+        self.inputs.on(JoinAck, self.mesh.on_ack)
+        self.inputs.on(Seek, self._on_seek)
+        self.compose(self._unicast)
 
     def start(self) -> None:
         self._unicast.start()
@@ -138,38 +147,21 @@ class Odmrp(Protocol):
 
     # -- What arrives --------------------------------------------------------------------------------------------
 
-    def on_message(self, sender: int, message: Message) -> None:
-        if self._unicast.on_message(sender, message):
-            return
-        if type(message) is Data:
-            self._on_data(message)
-        elif type(message) is JoinRequest:
-            if self.mesh.on_request(sender, message) and self.is_broker:
-                self._answer(message)
-        elif type(message) is JoinTable:
-            self.mesh.on_table(sender, message)
-        elif type(message) is JoinAck:
-            self.mesh.on_ack(sender, message)
-        elif type(message) is Seek:
-            self._on_seek(message)
-
     def on_timer(self, timer: Timer) -> None:
-        if (
-            self.mesh.on_timer(timer)
-            or self.publisher.on_timer(timer)
-            or self.attachment.on_timer(timer)
-            or self._unicast.on_timer(timer)
-        ):
+        if self.mesh.on_timer(timer) or self.publisher.on_timer(timer) or self.attachment.on_timer(timer):
             return
         if timer[0] == SOUGHT:
             self.host.broadcast(self._sought.pop(timer[1]))
         elif timer[0] == EXPIRE:
             self._expire_clients()
+        else:
+            super().on_timer(timer)
 
-    def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self._unicast.on_send_failed(neighbour, message)
+    def _on_request(self, sender: int, request: JoinRequest) -> None:
+        if self.mesh.on_request(sender, request) and self.is_broker:
+            self._answer(request)
 
-    def on_unicast(self, source: int, payload: Message, hops: int) -> None:
+    def _on_arrival(self, source: int, payload: Message, hops: int) -> None:
         match payload:
             case Notice(hops=before, event=event):
                 self._notice(event, before + hops)
@@ -182,7 +174,7 @@ class Odmrp(Protocol):
             case Attached() if not self.is_broker:
                 self.attachment.on_attached(source, payload, hops)
 
-    def on_unreachable(self, destination: int, payload: Message) -> None:
+    def _on_unreachable(self, destination: int, payload: Message) -> None:
         if self.is_broker:
             if isinstance(payload, Notice):
                 self.clients.forget(destination)  # it will attach again, here or elsewhere
@@ -202,7 +194,7 @@ class Odmrp(Protocol):
         self._serve(event, digest, hops)
         self.publisher.publish(event, digest, hops)
 
-    def _on_data(self, data: Data) -> None:
+    def _on_data(self, sender: int, data: Data) -> None:
         if not self.mesh.see_sending(data):
             return
         digest = cached_digest(self._encoder, data.event.content)
@@ -250,7 +242,7 @@ class Odmrp(Protocol):
 
     # -- Clients -------------------------------------------------------------------------------------------------
 
-    def _on_seek(self, seek: Seek) -> None:
+    def _on_seek(self, sender: int, seek: Seek) -> None:
         if seek.client == self.host.address or not self._searches.add(seek.number << 32 | seek.client):
             return
         if self.is_broker:

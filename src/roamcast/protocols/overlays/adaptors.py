@@ -35,6 +35,7 @@ class Services:
     def __init__(
         self,
         host: Host,
+        *,
         parameters: OverlaysParameters,
         channel: SystemChannel,
         resources: ResourceMonitor,
@@ -144,10 +145,7 @@ class LoadBalancingAdaptor(Adaptor):
         fits = after < min(event.load, services.parameters.overload_threshold)
         if fits and services.relocation.migrate(client, lightest):
             services.brokers.loads[lightest] = after
-            self._rests_until_s = now_s + REST_S
-
-
-REST_S: Final = 6.0  # the load needs a few readings to show what a relocation has changed
+            self._rests_until_s = now_s + services.parameters.balancing_rest_s
 
 
 class PlacementAdaptor(Adaptor):
@@ -161,15 +159,13 @@ class PlacementAdaptor(Adaptor):
         row = services.clients.table.get(event.client)
         if row is None or row.modulator is None or event.bytes_in == 0:
             return
-        shrinks = event.bytes_out < SHRINKS_BELOW * event.bytes_in
+        shrinks = event.bytes_out < services.parameters.placement_share * event.bytes_in
         producers = services.producers_of(row)
         if shrinks and len(producers) == 1 and services.host.address == row.home:
             services.relocation.migrate(event.client, producers[0], "upstream")
         elif not shrinks and services.host.address != row.home:
             services.relocation.migrate(event.client, row.home, "downstream")
 
-
-SHRINKS_BELOW: Final = 0.5  # share of its input's bytes that a modulator may put out to be moved upstream
 
 ADAPTORS: Final[dict[str, type[Adaptor]]] = {
     "topology": TopologyAdaptor,

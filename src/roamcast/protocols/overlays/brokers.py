@@ -9,13 +9,14 @@ A broker that starts discovers its neighbours at once and, for `bootstrap_s`, pr
 overlay is wide. What stands then is the overlay that a broker without a topology adaptor keeps for good.
 
 Each update period a broker gives its own row a new sequence number even if its neighbours are the same. The number then
-is also a sign of life (brokers that show none for `SILENT_PERIODS` are forgotten), and a lost propagation is made up
+is also a sign of life (brokers that show none for `silent_periods` are forgotten), and a lost propagation is made up
 for by the next.
 """
 
-from typing import Final
+from enum import StrEnum
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import LinkState, Probe, Topology
@@ -24,28 +25,31 @@ from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.overlays.tables import TopologyTable
 
-ALONE_S: Final = 60.0  # a broker that has heard of no other for so long takes it that there is none
-SILENT_PERIODS: Final = 8  # news may need a period for each link of its way
-UPDATE: Final = "brokers.update"
-BOOTSTRAP: Final = "brokers.bootstrap"
-PROBE: Final = "brokers.probe"
-NEWCOMERS: Final = "brokers.newcomers"  # somebody started: others should not have to wait for the next period to know
+
+class BrokersTimer(StrEnum):
+    """The key is always 0."""
+
+    UPDATE = "brokers.update"  # an update period has passed
+    BOOTSTRAP = "brokers.bootstrap"  # this broker has just started: discover neighbours or propagate
+    PROBE = "brokers.probe"  # measure the paths to all brokers
+    NEWCOMERS = "brokers.newcomers"  # another broker started: tell the neighbours before the next period
 
 
-class BrokerManager:
+class BrokerManager(Component):
     def __init__(
         self,
         host: Host,
+        *,
         concentrator: Concentrator,
         channel: SystemChannel,
         search: RingSearch,
         resources: ResourceMonitor,
         parameters: OverlaysParameters,
     ) -> None:
+        super().__init__(host)
         self.neighbours: dict[int, int] = {}  # BNT: chosen neighbour -> length of the link in hops
         self.loads: dict[int, float] = {}  # BIT
         self.topology = TopologyTable(host.address)  # BTT
-        self._host = host
         self._concentrator = concentrator
         self._channel = channel
         self._search = search
@@ -57,22 +61,26 @@ class BrokerManager:
         self._shown: tuple[int, ...] = ()
         self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
         self._told: dict[int, None] = {}  # neighbours at the last propagation
-        concentrator.on(Topology, self._on_topology)
-        concentrator.on(Probe, self._on_probe)
-        concentrator.on_tick(UPDATE, self._on_update)
-        concentrator.on_tick(BOOTSTRAP, self._on_bootstrap)
-        concentrator.on_tick(PROBE, self._probe)
-        concentrator.on_tick(NEWCOMERS, lambda _: self.propagate())
         concentrator.path = self.path
+
+    def declare(self, inputs: Inputs) -> None:
+        self._concentrator.on(Topology, self._on_topology)
+        self._concentrator.on(Probe, self._on_probe)
+        inputs.on_timer(BrokersTimer.UPDATE, self._on_update)
+        inputs.on_timer(BrokersTimer.BOOTSTRAP, self._on_bootstrap)
+        inputs.on_timer(BrokersTimer.PROBE, self._probe)
+        inputs.on_timer(BrokersTimer.NEWCOMERS, lambda _: self.propagate())
 
     def start(self) -> None:
         self._renew_own_row()
-        draw = self._host.random.random
-        self._host.set_timer(draw() * self._parameters.bootstrap_period_s / 2, (BOOTSTRAP, 0))
-        self._host.set_timer(draw() * self._parameters.update_period_s + self._parameters.bootstrap_s, (UPDATE, 0))
+        draw = self.host.random.random
+        self.host.set_timer(draw() * self._parameters.bootstrap_period_s / 2, (BrokersTimer.BOOTSTRAP, 0))
+        self.host.set_timer(
+            draw() * self._parameters.update_period_s + self._parameters.bootstrap_s, (BrokersTimer.UPDATE, 0)
+        )
         if self._parameters.probe_period_s:
             first_s = self._parameters.bootstrap_s + draw() * self._parameters.probe_period_s
-            self._host.set_timer(first_s, (PROBE, 0))
+            self.host.set_timer(first_s, (BrokersTimer.PROBE, 0))
 
     @property
     def known(self) -> list[int]:
@@ -82,8 +90,10 @@ class BrokerManager:
     @property
     def is_settled(self) -> bool:
         """The bootstrap is over: brokers within reach have heard of each other."""
-        age_s = self._host.now() - self._started_s
-        return age_s >= self._parameters.bootstrap_s and (len(self.topology.rows) > 1 or age_s >= ALONE_S)
+        age_s = self.host.now() - self._started_s
+        return age_s >= self._parameters.bootstrap_s and (
+            len(self.topology.rows) > 1 or age_s >= self._parameters.alone_s
+        )
 
     def path(self, destination: int) -> tuple[int, ...]:
         """The source route from here to a broker; straight there if the overlay knows no way."""
@@ -94,9 +104,9 @@ class BrokerManager:
 
     def load(self, broker: int) -> float:
         """What is known of a broker's load; nothing counts as idle."""
-        return self._resources.load if broker == self._host.address else self.loads.get(broker, 0.0)
+        return self._resources.load if broker == self.host.address else self.loads.get(broker, 0.0)
 
-    # -- What the topology adaptor puts together ---------------------------------------------------------------------
+    # -- What the topology adaptor puts together -------------------------------------------------------------------
 
     def discover(self) -> None:
         """Looks for neighbours; when they are found, takes them over and propagates all changes (steps 1 and 2)."""
@@ -107,7 +117,7 @@ class BrokerManager:
         rows = self.topology.rows
         changed = tuple(rows[broker] for broker in sorted(self.topology.changed))
         self.topology.changed.clear()
-        linked = sorted({*self.neighbours, *self.topology.linked(self._host.address)})
+        linked = sorted({*self.neighbours, *self.topology.linked(self.host.address)})
         for neighbour in linked:
             news = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
             if news:
@@ -116,11 +126,11 @@ class BrokerManager:
 
     def forget_silent(self) -> None:
         """Drops brokers that have shown no sign of life for long."""
-        patience_s = SILENT_PERIODS * self._parameters.update_period_s
-        for broker in self.topology.expire(self._host.now() - patience_s):
+        patience_s = self._parameters.silent_periods * self._parameters.update_period_s
+        for broker in self.topology.expire(self.host.now() - patience_s):
             self.loads.pop(broker, None)
 
-    # -- Inside ------------------------------------------------------------------------------------------------------
+    # -- Inside ----------------------------------------------------------------------------------------------------
 
     def _on_neighbours(self, sightings: list[Sighting]) -> None:
         for sighting in sightings:
@@ -133,23 +143,23 @@ class BrokerManager:
     def _preference(self, sighting: Sighting) -> tuple[int, bool, int]:
         """Nearest first, then who is a neighbour already, then in an order that is different at every broker, lest
         low addresses collect all the links."""
-        mixed = (sighting.broker * 2_654_435_761 ^ self._host.address * 2_246_822_519) % 2**32
+        mixed = (sighting.broker * 2_654_435_761 ^ self.host.address * 2_246_822_519) % 2**32
         return sighting.hops, sighting.broker not in self.neighbours, mixed
 
     def _renew_own_row(self) -> None:
         self._sequence += 1
         row = LinkState(
-            self._host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load, self._life
+            self.host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load, self._life
         )
-        self.topology.merge(row, self._host.now())
+        self.topology.merge(row, self.host.now())
         self._show_links()
 
     def _on_topology(self, source: int, message: Topology, hops: int) -> None:
-        now_s = self._host.now()
+        now_s = self.host.now()
         changed = 0
         has_newcomers = False
         for row in message.rows:
-            if row.broker == self._host.address:
+            if row.broker == self.host.address:
                 continue
             known = self.topology.rows.get(row.broker)
             if self.topology.merge(row, now_s):
@@ -157,7 +167,9 @@ class BrokerManager:
                 has_newcomers = has_newcomers or known is None or known.life != row.life
                 changed += 1
         if has_newcomers and self.is_settled:
-            self._host.set_timer(self._parameters.bootstrap_period_s * self._host.random.random(), (NEWCOMERS, 0))
+            self.host.set_timer(
+                self._parameters.bootstrap_period_s * self.host.random.random(), (BrokersTimer.NEWCOMERS, 0)
+            )
         self._concentrator.suspects.pop(source, None)
         if message.is_novice and source not in self._taught:
             self._teach(source)
@@ -176,26 +188,26 @@ class BrokerManager:
         else:
             self.discover()
         if not self.is_settled:
-            self._host.set_timer(self._parameters.bootstrap_period_s, (BOOTSTRAP, 0))
+            self.host.set_timer(self._parameters.bootstrap_period_s, (BrokersTimer.BOOTSTRAP, 0))
 
     def _on_update(self, _: int) -> None:
-        self._host.set_timer(self._parameters.update_period_s, (UPDATE, 0))
+        self.host.set_timer(self._parameters.update_period_s, (BrokersTimer.UPDATE, 0))
         self._taught.clear()
         self._channel.post(UpdateDue())
 
     def _probe(self, _: int) -> None:
-        self._host.set_timer(self._parameters.probe_period_s, (PROBE, 0))
+        self.host.set_timer(self._parameters.probe_period_s, (BrokersTimer.PROBE, 0))
         for broker in self.known:
-            if broker != self._host.address:
+            if broker != self.host.address:
                 self._concentrator.carry(self.path(broker), Probe())
 
     def _on_probe(self, source: int, probe: Probe, hops: int) -> None:
-        self._host.structure("path", peer=source, value=float(hops))
+        self.host.structure("path", peer=source, value=float(hops))
 
     def _show_links(self) -> None:
         links = tuple(sorted(self.neighbours))
         for gone in (broker for broker in self._shown if broker not in self.neighbours):
-            self._host.structure("link", peer=gone, value=0.0)
+            self.host.structure("link", peer=gone, value=0.0)
         for new in (broker for broker in links if broker not in self._shown):
-            self._host.structure("link", peer=new, value=1.0)
+            self.host.structure("link", peer=new, value=1.0)
         self._shown = links

@@ -33,7 +33,7 @@ class Unsettled:
 
 
 class ClientRow:
-    def __init__(self, client: int, epoch: int, generation: int, now_s: float) -> None:
+    def __init__(self, client: int, epoch: int, generation: int, now_s: float, intake_max: int) -> None:
         self.client = client
         self.epoch = epoch
         self.generation = generation
@@ -48,7 +48,7 @@ class ClientRow:
         self.modulator: Modulator | None = None  # None passes everything on
         self.produces = False
         self.advertised: Interest | None = None
-        self.intake = Intake()
+        self.intake = Intake(intake_max)
         self.processed: dict[int, int] = {}
         self.settled: dict[int, int] = {}
         self.origins: dict[int, int] = {}  # publisher -> the home broker that its events come from

@@ -12,33 +12,34 @@ other.
   sent `tries_max` times. What is lost is therefore repeated by whoever needs the answer, and by nobody else.
 """
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, get_args
+from collections.abc import Callable, Hashable
+from enum import StrEnum
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from roamcast.errors import PeerError
-from roamcast.protocols.api import Host, Message, Timer
+from roamcast.errors import CallerError, PeerError
+from roamcast.protocols.api import Host, Message
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
 from roamcast.protocols.routing import AodvParameters, Unicast, unicast
 
+M = TypeVar("M", bound=Message)
 Handler = Callable[[int, Any, int], None]  # source, message, hops
-TimerHandler = Callable[[int], None]
-
 PIECE_BYTES: Final = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
-BUFFER_PACKETS: Final = 256  # a long message's pieces all wait while AODV seeks a route
 ASSEMBLIES_MAX: Final = 64  # messages that may be incomplete at one time
-SUSPICION_S: Final = 10.0  # a node that could not be reached is avoided as a relay for so long
-DETOURS_MAX: Final = 2  # then the end of the route is tried straight: relays that know too little may loop
-RETRY: Final = "concentrator.retry"
 NO_PATH: Final = "overlays: no path"
 
 # What brokers tell each other about events goes where events go: those routes are in use.
 _RELAYED: Final = frozenset(get_args(Relayed))
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder[Message](Payload)
+
+
+class ConcentratorTimer(StrEnum):
+    RETRY = "concentrator.retry"  # repeat requests that were not answered; key 0
 
 
 class _Request(Attempt):
@@ -54,36 +55,40 @@ class _Request(Attempt):
         self.on_failure = on_failure
 
 
-class Concentrator:
-    def __init__(self, host: Host, parameters: OverlaysParameters) -> None:
-        self.host = host
-        self.unicast: Unicast = unicast(parameters.unicast, host, self, AodvParameters(buffer_packets=BUFFER_PACKETS))
+class Concentrator(Component):
+    def __init__(self, host: Host, inputs: Inputs, parameters: OverlaysParameters) -> None:
+        super().__init__(host)
+        self.unicast: Unicast = unicast(
+            parameters.unicast,
+            host,
+            inputs,
+            arrived=self._on_arrival,
+            unreachable=self._on_unreachable,
+            parameters=AodvParameters(buffer_packets=parameters.buffer_packets),
+        )
         self.path: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)  # a broker's knows better
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
-        self._patience = Patience(parameters.retry_s)
-        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._repeat)
+        self._parameters = parameters
+        self._patience = Patience(parameters)
+        self._ticker = Ticker(host, ConcentratorTimer.RETRY, parameters.retry_s, self._repeat)
         self._handlers: dict[type[Message], Handler] = {}
-        self._timers: dict[str, TimerHandler] = {}
         self._requests: dict[Hashable, _Request] = {}
         self._fragmented = 0
         self._assemblies: dict[tuple[int, int], dict[int, bytes]] = {}
+
+    def declare(self, inputs: Inputs) -> None:
+        self.unicast.declare(inputs)
         self.on(Carried, self._relay)
         self.on(Fragment, self._assemble)
-        self.on_tick(RETRY, self._ticker.tick)
+        inputs.on_timer(ConcentratorTimer.RETRY, self._ticker.tick)
 
-    # -- For the components --------------------------------------------------------------------------------------
+    # -- For the components ----------------------------------------------------------------------------------------
 
-    def on(self, kind: type[Message], handler: Handler) -> None:
-        """`handler(source, message, hops)` gets every message of this kind."""
+    def on(self, kind: type[M], handler: Callable[[int, M, int], None]) -> None:
+        """`handler(source, message, hops)` takes payloads of this type; components call this when they declare."""
+        if kind in self._handlers:
+            raise CallerError(f"{kind.__name__} is handled by two components")
         self._handlers[kind] = handler
-
-    def on_all(self, handlers: Mapping[type[Message], Handler]) -> None:
-        """The same for several kinds."""
-        self._handlers.update(handlers)
-
-    def on_tick(self, name: str, handler: TimerHandler) -> None:
-        """`handler(key)` is called when a timer of this name runs out."""
-        self._timers[name] = handler
 
     def send(self, destination: int, message: Message) -> None:
         """Brings a message to a node, along the overlay if it goes from broker to broker about events."""
@@ -101,7 +106,7 @@ class Concentrator:
         key: Hashable,
         destination: int,
         message: Message,
-        tries_max: int = 6,
+        tries_max: int,
         on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Sends a request until it is answered; a new one with the same key replaces the old."""
@@ -127,33 +132,26 @@ class Concentrator:
             return False
         return True
 
-    # -- For the protocol ----------------------------------------------------------------------------------------
+    # -- What the unicast service says -----------------------------------------------------------------------------
 
-    def on_timer(self, timer: Timer) -> None:
-        handler = self._timers.get(timer[0])
-        if handler is not None:
-            handler(timer[1])
-        else:
-            self.unicast.on_timer(timer)
-
-    def on_unicast(self, source: int, payload: Message, hops: int) -> None:
+    def _on_arrival(self, source: int, payload: Message, hops: int) -> None:
         handler = self._handlers.get(type(payload))
         if handler is not None:  # what is for brokers may reach a node that is none (any more)
             handler(source, payload, hops)
 
-    def on_unreachable(self, destination: int, payload: Message) -> None:
-        self.suspects[destination] = self.host.now() + SUSPICION_S
+    def _on_unreachable(self, destination: int, payload: Message) -> None:
+        self.suspects[destination] = self.host.now() + self._parameters.suspicion_s
         if not isinstance(payload, Carried):
             return
         if payload.path:
             end = payload.path[-1]
-            way = self.path(end) if payload.detours < DETOURS_MAX else (end,)
+            way = self.path(end) if payload.detours < self._parameters.detours_max else (end,)
             detour = Carried(payload.origin, way[1:], payload.hops, payload.detours + 1, payload.payload)
             self._send_straight(way[0], detour)
         else:
             self.host.dropped(NO_PATH)
 
-    # -- Inside --------------------------------------------------------------------------------------------------
+    # -- Inside ----------------------------------------------------------------------------------------------------
 
     def _send_straight(self, destination: int, message: Message) -> None:
         """Leaves the way to the unicast service."""
@@ -173,7 +171,7 @@ class Concentrator:
             self._send_straight(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
         else:
             self.suspects.pop(source, None)
-            self.on_unicast(message.origin, message.payload, hops)
+            self._on_arrival(message.origin, message.payload, hops)
 
     def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
         key = (source, piece.number)
@@ -188,7 +186,7 @@ class Concentrator:
             message = _decoder.decode(b"".join(pieces[index] for index in sorted(pieces)))
         except msgspec.MsgspecError as error:
             raise PeerError(f"fragments of {source}: {error}") from None
-        self.on_unicast(source, message, hops)
+        self._on_arrival(source, message, hops)
 
     def _repeat(self, now_s: float) -> bool:
         failed: list[_Request] = []

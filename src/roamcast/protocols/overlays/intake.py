@@ -6,12 +6,10 @@ or how often: what is taken per producer is a growing sequence without holes.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from roamcast.events import Event
 from roamcast.protocols.overlays.messages import Cursor
-
-WAITING_MAX: Final = 4096  # events that may wait; beyond this the newest are refused, and their sender repeats them
 
 
 class Arrival(NamedTuple):
@@ -22,8 +20,9 @@ class Arrival(NamedTuple):
 
 
 class Intake:
-    def __init__(self, cursors: Iterable[Cursor] = (), passes_over: bool = False) -> None:
-        self.taken: dict[int, int] = dict(cursors)  # publisher -> number of the latest event taken
+    def __init__(self, waiting_max: int, passes_over: bool = False) -> None:
+        self.taken: dict[int, int] = {}  # publisher -> number of the latest event taken
+        self._waiting_max = waiting_max  # beyond this the newest events are refused, and their sender repeats them
         self._passes_over = passes_over  # take what is there, and do not wait for what is missing
         self._waiting: dict[int, dict[int, Arrival]] = {}
         self._count = 0
@@ -39,7 +38,7 @@ class Intake:
             return
         waiting = self._waiting.setdefault(event.publisher, {})
         known = waiting.get(event.number)
-        if known is None and self._count >= WAITING_MAX:
+        if known is None and self._count >= self._waiting_max:
             return
         if known is None or previous < known.previous:  # events in between expired since it was first sent
             waiting[event.number] = Arrival(event, hops, previous, is_old)

@@ -27,10 +27,10 @@ class Entry(Attempt):
 
 
 class ProducerLog:
-    def __init__(self, publisher: int, held_until_s: float) -> None:
+    def __init__(self, publisher: int, held_until_s: float, intake_max: int) -> None:
         self.publisher = publisher
         self.held_until_s = held_until_s  # nothing is released before
-        self.intake = Intake()  # what comes from the producer itself
+        self.intake = Intake(intake_max)  # what comes from the producer itself
         self.entries: dict[int, Entry] = {}  # by number, ascending
         self.released = 0  # everything up to here is settled or has expired
         self._tails: dict[int, int] = {}  # client -> the latest number it was sent

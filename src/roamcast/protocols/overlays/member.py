@@ -1,61 +1,38 @@
 """The client component: a node's application in the eyes of the broker network [3.6].
 
 It keeps a home broker: finds the nearest, attaches to it, reports to it every discovery period, and attaches to another
-one, in a new epoch, if the home falls silent. Only the client raises its epoch, so it always knows whose word counts.
-
-It holds the two ends of every guarantee. What the application publishes is kept until the home broker says that all
-consumers have it, and is brought to each new home. What is delivered is numbered by the site of the modulator; the
-client takes deliveries in order, each once, and remembers how far it has got with each publisher, which is where the
-next home starts if this one is lost.
+one, in a new epoch, if the home broker is lost. `publications` and `reception` hold the two ends of every guarantee:
+what the application has published, and what has been delivered to it.
 """
 
-from typing import Final
+from enum import StrEnum
 
 from roamcast.errors import CallerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.messages import (
-    Attach,
-    Attached,
-    Delivery,
-    DeliveryAck,
-    Detach,
-    Publish,
-    PublishAck,
-    Report,
-    ReportAck,
-    Want,
-    Welcome,
-    WelcomeAck,
-)
+from roamcast.protocols.overlays.home import Home
+from roamcast.protocols.overlays.messages import Attach, Attached, Detach, Report, ReportAck, Want, Welcome, WelcomeAck
 from roamcast.protocols.overlays.modulators import compile_modulator
 from roamcast.protocols.overlays.parameters import OverlaysParameters
-from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
+from roamcast.protocols.overlays.publications import Publications
+from roamcast.protocols.overlays.reception import Reception
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.subscriptions import Subscriptions
 
-EARLY_MAX: Final = 256  # deliveries that may wait for an earlier one
-SEEK_AGAIN_S: Final = 2.0  # after a search in vain, on average: nodes that search in step drown each other out
-DISCOVER: Final = "member.discover"
-ACKNOWLEDGE: Final = "member.acknowledge"
-RETRY: Final = "member.retry"
-SEEK: Final = "member.seek"
-EXPIRED: Final = "overlays: publisher's store"
-REPEATED: Final = "overlays: repeated delivery"
+ATTACH = "attach"  # the request to become, or to stay, the home broker
 
 
-class _Kept(Attempt):
-    __slots__ = ("event", "is_old")
+class MemberTimer(StrEnum):
+    """The key is always 0."""
 
-    def __init__(self, event: Event) -> None:
-        super().__init__()
-        self.event = event
-        self.is_old = False  # published before the current home became it
+    DISCOVER = "member.discover"  # look for a nearer broker and report to the home broker
+    SEEK = "member.seek"  # look for a home broker again
 
 
-class Member:
+class Member(Component):
     def __init__(
         self,
         host: Host,
@@ -64,15 +41,17 @@ class Member:
         parameters: OverlaysParameters,
         is_broker: bool,
     ) -> None:
+        super().__init__(host)
         self.subscriptions = Subscriptions()
-        self.home = NOBODY
-        self.epoch = 0
-        self.cursors: dict[int, int] = {}  # publisher -> number of its latest event that came of here
-        self._host = host
         self._concentrator = concentrator
         self._search = search
         self._parameters = parameters
         self._is_broker = is_broker
+        self._home = Home()
+        self.publications = Publications(host, concentrator, self._home, parameters)
+        self.reception = Reception(
+            host, concentrator=concentrator, home=self._home, is_wanted=self._is_wanted, parameters=parameters
+        )
         self._wants: list[Want] = []
         self._modulator = ""
         self._produces = False
@@ -82,35 +61,28 @@ class Member:
         self._candidate = NOBODY  # the broker that is asked to become the home
         self._is_joined = False
         self._is_seeking = False
-        self._home_heard_s = 0.0
         self._reports = 0
-        self.received = 0  # published events up to this number are with the home broker
-        self._kept: dict[int, _Kept] = {}  # published and not yet settled, by number
-        self._patience = Patience(parameters.retry_s)
-        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._repeat)
-        self._expected = 1  # sequence of the next delivery
-        self._early: dict[int, tuple[Delivery, int]] = {}
-        self._acknowledge_to: dict[int, None] = {}
         self.set_modulator(parameters.modulator)
-        concentrator.on_all(
-            {
-                Attached: self._on_attached,
-                ReportAck: self._on_report_ack,
-                Welcome: self._on_welcome,
-                Delivery: self._on_delivery,
-                PublishAck: self._on_publish_ack,
-            }
-        )
-        concentrator.on_tick(DISCOVER, self._discover)
-        concentrator.on_tick(ACKNOWLEDGE, self._acknowledge)
-        concentrator.on_tick(RETRY, self._ticker.tick)
-        concentrator.on_tick(SEEK, lambda _: self._seek_home())
 
-    # -- The application ---------------------------------------------------------------------------------------------
+    def declare(self, inputs: Inputs) -> None:
+        self.publications.declare(inputs)
+        self.reception.declare(inputs)
+        self._concentrator.on(Attached, self._on_attached)
+        self._concentrator.on(ReportAck, self._on_report_ack)
+        self._concentrator.on(Welcome, self._on_welcome)
+        inputs.on_timer(MemberTimer.DISCOVER, self._discover)
+        inputs.on_timer(MemberTimer.SEEK, lambda _: self._seek_home())
+
+    @property
+    def home(self) -> int:
+        """The home broker, or `NOBODY`."""
+        return self._home.broker
+
+    # -- The application -------------------------------------------------------------------------------------------
 
     def subscribe(self, interest: Interest) -> None:
         self.subscriptions.add(interest)
-        self._wants.append((interest, self._host.now()))
+        self._wants.append((interest, self.host.now()))
         self._change()
 
     def unsubscribe(self, interest: Interest) -> None:
@@ -134,24 +106,21 @@ class Member:
         self._change()
 
     def publish(self, event: Event) -> None:
-        if event.publisher != self._host.address:
+        if event.publisher != self.host.address:
             raise CallerError(f"publish: event {event.id} belongs to node {event.publisher}")
         if not self._produces or (self._advertised is not None and not self._advertised.matches(event)):
             self._produces, self._advertised = True, None
             self._change()
-        self._kept[event.number] = _Kept(event)
-        if len(self._kept) > self._parameters.store_events:
-            oldest = next(iter(self._kept))
-            self._host.dropped(EXPIRED, self._kept.pop(oldest).event.id)
-        if self.home != NOBODY:
-            self._send(event.number)
-        self._ticker.start()
+        self.publications.add(event)
 
     def leave(self) -> None:
         if self.home != NOBODY:
-            self._concentrator.send(self.home, Detach(self.epoch, is_final=True))
+            self._concentrator.send(self.home, Detach(self._home.epoch, is_final=True))
 
-    # -- The home broker ---------------------------------------------------------------------------------------------
+    def _is_wanted(self, event: Event) -> bool:
+        return bool(self._modulator) or self.subscriptions.match(event)
+
+    # -- The home broker -------------------------------------------------------------------------------------------
 
     def _change(self) -> None:
         """The brokers must learn what changed; the first change makes the node a client at all."""
@@ -161,7 +130,7 @@ class Member:
                 return
             self._is_joined = True
             period_s = self._parameters.discovery_period_s
-            self._host.set_timer(period_s * (0.5 + self._host.random.random()), (DISCOVER, 0))
+            self.host.set_timer(period_s * (0.5 + self.host.random.random()), (MemberTimer.DISCOVER, 0))
             self._seek_home()
         elif self._candidate != NOBODY:
             self._attach()
@@ -172,16 +141,16 @@ class Member:
             return
         self._become_homeless()
         if self._is_broker:
-            self._attach_anew(self._host.address)
+            self._attach_anew(self.host.address)
             return
         self._is_seeking = True
         self._search.start(self._on_brokers)
 
     def _become_homeless(self) -> None:
         if self.home != NOBODY:
-            self._host.structure("home")
-        self.home = self._candidate = NOBODY
-        self._concentrator.answered("attach")
+            self.host.structure("home")
+        self._home.broker = self._candidate = NOBODY
+        self._concentrator.answered(ATTACH)
 
     def _on_brokers(self, sightings: list[Sighting]) -> None:
         self._is_seeking = False
@@ -190,68 +159,66 @@ class Member:
         if able:
             self._attach_anew(able[0].broker)
         else:
-            self._host.set_timer(SEEK_AGAIN_S * (0.5 + self._host.random.random()), (SEEK, 0))
+            # Nodes that search at the same time disturb each other, so the pause is random.
+            pause_s = self._parameters.seek_again_s * (0.5 + self.host.random.random())
+            self.host.set_timer(pause_s, (MemberTimer.SEEK, 0))
 
     def _attach_anew(self, broker: int) -> None:
-        self.epoch = max(self.epoch + 1, int(self._host.now() * 1000))  # ahead of all epochs of a former life
+        self._home.epoch = max(self._home.epoch + 1, int(self.host.now() * 1000))  # ahead of all of a former life
         self._generation = 0
-        self._expected = 1
-        self._early.clear()
+        self.reception.begin_epoch()
         self._candidate = broker
         self._attach()
 
     def _attach(self) -> None:
         message = Attach(
-            self._host.address,
-            self.epoch,
-            self._version,
-            tuple(self._wants),
-            self._modulator,
-            self._produces,
-            self._advertised,
-            tuple(self.cursors.items()),
+            client=self.host.address,
+            epoch=self._home.epoch,
+            version=self._version,
+            wants=tuple(self._wants),
+            modulator=self._modulator,
+            produces=self._produces,
+            advertised=self._advertised,
+            cursors=tuple(self.reception.cursors.items()),
         )
-        self._concentrator.ask("attach", self._candidate, message, 3, self._seek_home)
+        self._concentrator.ask(ATTACH, self._candidate, message, self._parameters.attach_tries, self._seek_home)
 
     def _on_attached(self, source: int, message: Attached, hops: int) -> None:
-        if message.epoch != self.epoch or self._candidate == NOBODY:
+        if message.epoch != self._home.epoch or self._candidate == NOBODY:
             return
         if message.version == self._version:
-            self._concentrator.answered("attach")
+            self._concentrator.answered(ATTACH)
         if self.home == NOBODY and source == self._candidate:
             self._become_homed(source)
 
     def _become_homed(self, broker: int) -> None:
-        self.home = self._candidate = broker
-        self._home_heard_s = self._host.now()
-        self._host.structure("home", peer=broker, value=1.0)
-        self.received = 0
-        for kept in self._kept.values():
-            kept.tries = 0
-            kept.is_old = True
-        for number in self._kept:
-            self._send(number)
+        self._home.broker = self._candidate = broker
+        self._home.heard_s = self.host.now()
+        self.host.structure("home", peer=broker, value=1.0)
+        self.publications.bring_to_new_home()
 
     def _on_welcome(self, source: int, message: Welcome, hops: int) -> None:
-        if message.epoch != self.epoch:
+        if message.epoch != self._home.epoch:
             self._concentrator.send(source, Detach(message.epoch, is_final=False))
             return
         self._concentrator.send(source, WelcomeAck(message.epoch, message.generation))
         if message.generation > self._generation:
             self._generation = message.generation
-            changes_pending = self._concentrator.answered("attach")
+            changes_pending = self._concentrator.answered(ATTACH)
             self._become_homed(source)
             if changes_pending:
                 self._attach()
 
+    # -- Looking for a nearer broker -------------------------------------------------------------------------------
+
     def _discover(self, _: int) -> None:
-        self._host.set_timer(self._parameters.discovery_period_s, (DISCOVER, 0))
+        self.host.set_timer(self._parameters.discovery_period_s, (MemberTimer.DISCOVER, 0))
         if self.home == NOBODY:
             return
-        if self._host.now() - self._home_heard_s > self._parameters.home_timeout_s:
+        if self.host.now() - self._home.heard_s > self._parameters.home_timeout_s:
             self._seek_home()
         elif self._is_broker:
-            own = None if self.home == self._host.address else Sighting(0, 0.0, self._host.address)
+            own = None if self.home == self.host.address else Sighting(0, 0.0, self.host.address)
             self._report(own)
         else:
             self._search.start(self._on_vicinity)
@@ -259,88 +226,22 @@ class Member:
     def _on_vicinity(self, sightings: list[Sighting]) -> None:
         if self.home == NOBODY:
             return
-        # Several may be equally near, the home among them; each gets its turn to be compared with the home.
+        # Several may be equally near, the home among them; each is compared with the home in turn.
         nearest = [each for each in sightings if each.hops == sightings[0].hops and each.broker != self.home]
         self._reports += 1
         self._report(nearest[self._reports % len(nearest)] if nearest else None)
 
     def _report(self, nearest: Sighting | None) -> None:
         if nearest is None:
-            report = Report(self._host.address, self.epoch, None, 0, 0.0)
+            report = Report(self.host.address, self._home.epoch, None, 0, 0.0)
         else:
-            report = Report(self._host.address, self.epoch, nearest.broker, nearest.hops, nearest.load)
+            report = Report(self.host.address, self._home.epoch, nearest.broker, nearest.hops, nearest.load)
         self._concentrator.send(self.home, report)
 
     def _on_report_ack(self, source: int, message: ReportAck, hops: int) -> None:
-        if self.home == NOBODY or message.epoch != self.epoch:
+        if self.home == NOBODY or message.epoch != self._home.epoch:
             return
         if message.known:
-            self._home_heard_s = self._host.now()
+            self._home.heard_s = self.host.now()
         else:
             self._seek_home()
-
-    # -- Publishing --------------------------------------------------------------------------------------------------
-
-    def _send(self, number: int) -> None:
-        kept = self._kept[number]
-        self._patience.tried(kept, self._host.now())
-        previous = 0
-        for earlier in self._kept:
-            if earlier >= number:
-                break
-            if earlier > self.received:
-                previous = earlier
-        self._concentrator.send(self.home, Publish(previous, kept.event, kept.is_old))
-
-    def _on_publish_ack(self, source: int, message: PublishAck, hops: int) -> None:
-        if source == self.home:
-            self._home_heard_s = self._host.now()
-            for number, kept in self._kept.items():
-                if self.received < number <= message.received:
-                    self._patience.answered(kept, self._home_heard_s)
-            self.received = max(self.received, message.received)
-        for number in [number for number in self._kept if number <= message.released]:
-            del self._kept[number]
-
-    def _repeat(self, now_s: float) -> bool:
-        old_s = now_s - self._parameters.store_lifetime_s
-        for number, kept in list(self._kept.items()):
-            if kept.event.time_s < old_s:
-                del self._kept[number]
-                if number > self.received:
-                    self._host.dropped(EXPIRED, kept.event.id)
-            elif self.home != NOBODY and number > self.received and kept.due_s <= now_s:
-                self._send(number)
-        return bool(self._kept)
-
-    # -- Deliveries --------------------------------------------------------------------------------------------------
-
-    def _on_delivery(self, source: int, message: Delivery, hops: int) -> None:
-        if message.epoch != self.epoch:
-            if message.epoch < self.epoch:
-                self._concentrator.send(message.site, Detach(message.epoch, is_final=False))
-            return
-        self._home_heard_s = self._host.now()
-        if message.sequence >= self._expected and len(self._early) < EARLY_MAX:
-            self._early[message.sequence] = (message, message.hops + hops)
-        while self._expected in self._early:
-            self._take(*self._early.pop(self._expected))
-            self._expected += 1
-        if not self._acknowledge_to:
-            self._host.set_timer(self._parameters.acknowledgement_delay_s, (ACKNOWLEDGE, 0))
-        self._acknowledge_to[message.site] = None
-
-    def _take(self, delivery: Delivery, hops: int) -> None:
-        event = delivery.event
-        is_new = event.number > self.cursors.get(event.publisher, 0)
-        for publisher, number in delivery.cursors:
-            self.cursors[publisher] = max(number, self.cursors.get(publisher, 0))
-        if not is_new:
-            self._host.dropped(REPEATED, event.id)
-        elif self._modulator or self.subscriptions.match(event):
-            self._host.deliver(event, hops)
-
-    def _acknowledge(self, _: int) -> None:
-        for site in self._acknowledge_to:
-            self._concentrator.send(site, DeliveryAck(self.epoch, self._expected - 1))
-        self._acknowledge_to.clear()

@@ -52,7 +52,7 @@ class Found(Message, frozen=True, tag=17):
     load: Load
 
 
-# -- Between clients and their home brokers ---------------------------------------------------------------------------
+# -- Between clients and their home brokers ------------------------------------------------------------------------
 
 
 class Attach(Message, frozen=True, tag=16):
@@ -146,7 +146,7 @@ class DeliveryAck(Message, frozen=True, tag=26):
     sequence: Count  # everything up to this arrived
 
 
-# -- Between brokers -------------------------------------------------------------------------------------------------
+# -- Between brokers -----------------------------------------------------------------------------------------------
 
 
 class LinkState(Message, frozen=True, tag=27):
@@ -237,7 +237,7 @@ class Probe(Message, frozen=True, tag=36):
     """How long is the path that my routing table gives?"""
 
 
-# -- Relocation --------------------------------------------------------------------------------------------------------
+# -- Relocation ----------------------------------------------------------------------------------------------------
 
 
 class HandoffRequest(Message, frozen=True, tag=37):
@@ -314,7 +314,7 @@ class Served(Message, frozen=True, tag=43):
     generation: Count
 
 
-# -- Envelopes ---------------------------------------------------------------------------------------------------------
+# -- Envelopes -----------------------------------------------------------------------------------------------------
 
 
 class Fragment(Message, frozen=True, tag=44):

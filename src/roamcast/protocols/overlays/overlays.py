@@ -51,41 +51,103 @@ from mypy_extensions import mypyc_attr
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, Message, Protocol, Timer
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, ComposedProtocol, Inputs
 from roamcast.protocols.overlays.adaptors import Services, adaptor_class, install_adaptors
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import SystemChannel
+from roamcast.protocols.overlays.client_row import ClientRow
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.deliveries import Deliveries
 from roamcast.protocols.overlays.member import Member
-from roamcast.protocols.overlays.messages import Messages, ReportAck, WelcomeAck
+from roamcast.protocols.overlays.messages import Messages, ReportAck
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.relocation import Relocation
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch
 from roamcast.protocols.overlays.sources import SourceManager
+from roamcast.protocols.overlays.whereabouts import Whereabouts
 
 
-class Broker:
+class Broker(Component):
     """The parts that only a broker has."""
 
     def __init__(
         self,
         host: Host,
         concentrator: Concentrator,
-        channel: SystemChannel,
         resources: ResourceMonitor,
         search: RingSearch,
         parameters: OverlaysParameters,
     ) -> None:
+        super().__init__(host)
+        channel = resources.channel
+        table: dict[int, ClientRow] = {}
+        whereabouts = Whereabouts(parameters.places_max)
         self.resources = resources
-        self.brokers = BrokerManager(host, concentrator, channel, search, resources, parameters)
-        self.sources = SourceManager(host, concentrator, channel, self.brokers, parameters)
-        self.clients = ClientManager(host, concentrator, channel, self.brokers, self.sources, resources, parameters)
-        self.relocation = Relocation(host, concentrator, self.brokers, self.clients, self.sources, parameters)
-        concentrator.on(WelcomeAck, self.relocation.on_welcome_ack)
-        services = Services(host, parameters, channel, resources, self.brokers, self.clients, self.relocation)
+        self.brokers = BrokerManager(
+            host,
+            concentrator=concentrator,
+            channel=channel,
+            search=search,
+            resources=resources,
+            parameters=parameters,
+        )
+        self.sources = SourceManager(
+            host, concentrator=concentrator, channel=channel, brokers=self.brokers, parameters=parameters
+        )
+        self.registry = Registry(
+            host, concentrator=concentrator, brokers=self.brokers, table=table, parameters=parameters
+        )
+        self.deliveries = Deliveries(
+            host,
+            concentrator=concentrator,
+            brokers=self.brokers,
+            registry=self.registry,
+            resources=resources,
+            table=table,
+            whereabouts=whereabouts,
+            parameters=parameters,
+        )
+        self.clients = ClientManager(
+            host,
+            concentrator=concentrator,
+            channel=channel,
+            registry=self.registry,
+            sources=self.sources,
+            table=table,
+            whereabouts=whereabouts,
+            parameters=parameters,
+        )
+        self.relocation = Relocation(
+            host,
+            concentrator=concentrator,
+            clients=self.clients,
+            deliveries=self.deliveries,
+            sources=self.sources,
+            parameters=parameters,
+        )
+        services = Services(
+            host,
+            parameters=parameters,
+            channel=channel,
+            resources=resources,
+            brokers=self.brokers,
+            clients=self.clients,
+            relocation=self.relocation,
+        )
         self.adaptors = install_adaptors(parameters.adaptors, services)
+
+    def declare(self, inputs: Inputs) -> None:
+        self.resources.declare(inputs)
+        self.brokers.declare(inputs)
+        self.sources.declare(inputs)
+        self.registry.declare(inputs)
+        self.deliveries.declare(inputs)
+        self.clients.declare(inputs)
+        self.relocation.declare(inputs)
 
     def start(self) -> None:
         self.resources.start()
@@ -94,7 +156,7 @@ class Broker:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Overlays(Protocol):
+class Overlays(ComposedProtocol):
     name: ClassVar[str] = "overlays"
     summary: ClassVar[str] = "Opportunistic Overlays: a broker network and home brokers that follow the nodes"
     Parameters: ClassVar[type[api.Parameters]] = OverlaysParameters
@@ -106,19 +168,19 @@ class Overlays(Protocol):
             adaptor_class(name)  # refuses an unknown name on every node, broker or not
         self.parameters = parameters
         is_broker = parameters.is_broker(host.address, host.random.random())
-        self.concentrator = Concentrator(host, parameters)
-        self._unicast = self.concentrator.unicast
-        channel = SystemChannel()
-        resources = ResourceMonitor(host, self.concentrator, channel)
+        self.concentrator = Concentrator(host, self.inputs, parameters)
+        resources = ResourceMonitor(host, SystemChannel(), parameters)
         load = (lambda: resources.load) if is_broker else None
-        self._search = RingSearch(host, self.concentrator, parameters.hop_time_s, load)
+        self._search = RingSearch(host, parameters, load)
         self.member = Member(host, self.concentrator, self._search, parameters, is_broker)
         self.broker: Broker | None = None
+        self.compose(self.concentrator, self._search, self.member)
         if is_broker:
-            self.broker = Broker(host, self.concentrator, channel, resources, self._search, parameters)
+            self.broker = Broker(host, self.concentrator, resources, self._search, parameters)
+            self.compose(self.broker)
 
     def start(self) -> None:
-        self._unicast.start()
+        self.concentrator.unicast.start()
         if self.broker is not None:
             self.host.structure("broker", value=1.0)
             self.broker.start()
@@ -138,16 +200,6 @@ class Overlays(Protocol):
     def set_modulator(self, text: str) -> None:
         """The application wants its events modulated like this from now on; `modulators/` explains the language."""
         self.member.set_modulator(text)
-
-    def on_message(self, sender: int, message: Message) -> None:
-        if not self._unicast.on_message(sender, message):
-            self._search.on_message(sender, message)
-
-    def on_timer(self, timer: Timer) -> None:
-        self.concentrator.on_timer(timer)
-
-    def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self._unicast.on_send_failed(neighbour, message)
 
     def leave(self) -> None:
         self.member.leave()

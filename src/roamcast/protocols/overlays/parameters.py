@@ -1,58 +1,165 @@
-"""Parameters of opportunistic overlays, with the paper's section in brackets where it gives the value or the idea."""
+"""The parameters of Opportunistic Overlays.
 
-from typing import Final, Literal
+Numbers in brackets are sections of the paper: Chen and Schwan, "Opportunistic Overlays: Efficient Content Delivery in
+Mobile Ad Hoc Networks". Where a parameter names none, the paper says nothing about it.
+"""
+
+from itertools import pairwise
+from typing import Literal
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols import api
 from roamcast.protocols.api import require
 
+DAY_S = 86_400.0
+RING_HOPS_MAX = 64
+
 Relocation = Literal["strict", "fresh-modulator", "unbuffered", "loose"]
 
 
 class OverlaysParameters(api.Parameters, frozen=True):
-    unicast: Literal["aodv", "oracle"] = "aodv"  # how overlay links and clients are reached over several hops
+    # -- Brokers ---------------------------------------------------------------------------------------------------
 
-    # Who is a broker, and how brokers adapt
-    broker_share: float = 0.4  # chance of each node to offer itself as a broker [4.1: 40 of 100]
-    brokers: str = ""  # addresses that are brokers, as in 0-39 or 2,5,7; overrides broker_share
-    adaptors: str = "topology,home-broker,load-balancing"  # in force; none: the overlay of the start, frozen [3.5]
-    overload_threshold: float = 0.7  # a broker whose CPU is busy for a larger share takes no clients [2.4]
+    # How overlay links and clients are reached over several hops. "oracle" exists only in the simulator.
+    unicast: Literal["aodv", "oracle"] = "aodv"
+    # Probability that a node offers itself as a broker, 0 to 1 [4.1: 40 of 100, and 20 of 100].
+    broker_share: float = 0.4
+    # Addresses of the brokers, as in 0-39 or 2,5,7. Not empty: overrides broker_share.
+    brokers: str = ""
+    # The adaptors in force, separated by commas: topology, home-broker, load-balancing, placement, or
+    # package.module:Class [3.5]. Empty: the overlay and the home brokers of the start, frozen.
+    adaptors: str = "topology,home-broker,load-balancing"
+    # A broker whose load is above this is overloaded and should take no clients, from 0 [2.4].
+    overload_threshold: float = 0.7
 
-    # The broker network [2.3]
-    update_period_s: float = 20.0  # between neighbour discoveries, and between propagations of what changed
-    hop_time_s: float = 0.02  # a search allows so much for every hop of a ring, there and again back
-    bootstrap_s: float = 8.0  # after its start a broker does both every bootstrap_period_s for so long
+    # -- The broker network [2.3] ----------------------------------------------------------------------------------
+
+    # Time between two neighbour discoveries, each followed by a propagation, in seconds, above 0 [4.1: 10 to 100].
+    update_period_s: float = 20.0
+    # Brokers that a broker chooses as neighbours, 1 to 64; others may choose it too.
+    neighbours_max: int = 4
+    # A broker that gives no sign of life for this many update periods is forgotten, 1 to 1000. An update may need a
+    # period for each link of its path.
+    silent_periods: int = 8
+    # A broker that has started propagates every bootstrap_period_s for bootstrap_s, in seconds; the period is above 0.
+    bootstrap_s: float = 8.0
     bootstrap_period_s: float = 1.0
-    neighbours_max: int = 4  # brokers that a broker chooses as neighbours; others may choose it on top
-    source_routing: bool = True  # false: home brokers send to each other straight, without relays of the overlay
-    probe_period_s: float = 0.0  # every broker measures its paths to all others at this interval; 0: never
+    # A broker that has heard of no other for this time in seconds assumes that there is none.
+    alone_s: float = 60.0
+    # False: home brokers send to each other directly, without relays of the overlay [4.1, "best"].
+    source_routing: bool = True
+    # Every broker measures its paths to all others at this interval in seconds [4.1, figures 7 and 8]. 0: never.
+    probe_period_s: float = 0.0
+    # A node that could not be reached is avoided as a relay for this time in seconds.
+    suspicion_s: float = 10.0
+    # Detours of one message around unreachable brokers, 0 to 255; then its destination is tried directly [2.3].
+    detours_max: int = 2
 
-    # Clients [2.4]
-    discovery_period_s: float = 10.0  # between a client's searches for the nearest broker
-    home_timeout_s: float = 25.0  # a home broker that was silent for so long despite being asked is given up
-    relocation: Relocation = "strict"  # the lighter variants give up consistency of modulators, of events, or both
-    handoff_timeout_s: float = 20.0  # a relocation that has not got that far by then goes on without the missing
+    # -- Searches for brokers [2.3 step 1, 2.4 step 1] -------------------------------------------------------------
 
-    # What a consumer's home broker does to its events, in the language of `modulators/`; nothing: passes them on
+    # Radii of the rings of a search in hops, ascending, each 1 to 64. The paper's reference [13] leaves them open.
+    search_rings_hops: str = "1,3,5,7"
+    # A ring waits for answers this long in seconds for each of its hops, both ways, above 0.
+    hop_time_s: float = 0.02
+    # A relay passes a search on after a random time up to this, in seconds.
+    search_jitter_s: float = 0.01
+    # Searches of other nodes that a node remembers, 1 to 10^6.
+    searches_max: int = 4096
+
+    # -- Clients [2.4] ---------------------------------------------------------------------------------------------
+
+    # Time between two searches of a client for the nearest broker, in seconds, above 0 [4.1: 5 to 50].
+    discovery_period_s: float = 10.0
+    # After a search that found no broker, a client without a home searches again after this time in seconds, on
+    # average.
+    seek_again_s: float = 2.0
+    # A home broker that has been silent for this time in seconds is given up, above 0.
+    home_timeout_s: float = 25.0
+    # "strict" loses, repeats and reorders nothing and keeps the state of modulators. "fresh-modulator" loses that
+    # state, "unbuffered" events in transit, "loose" both [2.4 step 3: lighter protocols].
+    relocation: Relocation = "strict"
+    # A relocation that is not complete after this time in seconds goes on without what is missing, above 0.
+    handoff_timeout_s: float = 20.0
+    # What a consumer's home broker does to its events, in the language of `modulators/`. Empty: passes them on.
     modulator: str = ""
 
-    # Reliability
-    retry_s: float = 2.0  # shortest wait for an acknowledgement; grows with what they take, up to eight times
-    acknowledgement_delay_s: float = 0.25  # acknowledgements are gathered for so long
-    store_events: int = 1000  # events kept per producer until all consumers have them; the oldest goes first
-    store_lifetime_s: float = 120.0  # and for so long at most
+    # -- Load [3.3, 3.5] -------------------------------------------------------------------------------------------
+
+    # Time between two readings of a broker's load in seconds, above 0.
+    load_reading_period_s: float = 2.0
+    # Weight of the newest reading in the load, above 0, at most 1.
+    load_weight: float = 0.5
+    # Events that wait for a broker's CPU at most, 1 to 10^6.
+    work_queue_max: int = 512
+    # Load balancing: time in seconds until the load shows what a relocation has changed; until then there is no other.
+    balancing_rest_s: float = 6.0
+    # Placement: a modulator moves upstream if it puts out less than this share of its input's bytes, 0 to 1 [6].
+    placement_share: float = 0.5
+    # Time between two readings of modulators in seconds, above 0. Silent clients are dropped at the same time.
+    sweep_period_s: float = 10.0
+
+    # -- Reliability -----------------------------------------------------------------------------------------------
+
+    # Shortest time to wait for an acknowledgement in seconds, above 0; grows with what acknowledgements take.
+    retry_s: float = 2.0
+    # Longest time to wait for an acknowledgement, in multiples of retry_s, 1 to 1000.
+    retry_growth_max: float = 8.0
+    # Weight of the newest acknowledgement in the mean of what they take, above 0, at most 1.
+    answer_weight: float = 0.25
+    # Acknowledgements and receipts are collected for this time in seconds.
+    acknowledgement_delay_s: float = 0.25
+    # Events kept per producer until all consumers have them, 1 to 10^6. Overflow drops the oldest.
+    store_events: int = 1000
+    # The longest time an event is kept, in seconds, above 0.
+    store_lifetime_s: float = 120.0
+    # An event is kept at least this long in seconds, for consumers whose registration is in transit.
+    linger_s: float = 2.0
+    # A consumer whose site has been silent for this many store lifetimes, while events wait for it, is dropped. From 1.
+    silent_lifetimes: float = 3.0
+    # A broker stops announcing itself as a source this time in seconds after its last producer has left.
+    source_idle_s: float = 60.0
+    # How often each kind of request is sent before it is given up, 1 to 255.
+    attach_tries: int = 3
+    handoff_tries: int = 3
+    detour_tries: int = 4
+    state_tries: int = 8
+    announce_tries: int = 5
+    request_tries: int = 6  # registrations and welcomes
+
+    # -- Bounds ----------------------------------------------------------------------------------------------------
+
+    # Deliveries to a client that wait for its acknowledgement at most, 1 to 10^6; further events wait.
+    deliveries_max: int = 64
+    # Deliveries that a client keeps while an earlier one is missing, 1 to 10^6.
+    early_max: int = 256
+    # Events that wait for an earlier one at a consumer's site, or at a producer's home broker, 1 to 10^6.
+    intake_max: int = 4096
+    # Clients of which a broker remembers where they went, 1 to 10^6.
+    places_max: int = 1024
+    # Packets that wait for a route to one destination, 1 to 10^6.
+    buffer_packets: int = 256
 
     def __post_init__(self) -> None:
-        require(0 <= self.broker_share <= 1, "broker_share", self.broker_share, "between 0 and 1")
-        require(self.overload_threshold > 0, "overload_threshold", self.overload_threshold, "above 0")
-        require(1 <= self.neighbours_max <= 64, "neighbours_max", self.neighbours_max, "between 1 and 64")
-        require(1 <= self.store_events <= 1_000_000, "store_events", self.store_events, "between 1 and 1000000")
-        for field in _DURATIONS:
-            require(0 < getattr(self, field) <= 86_400, field, getattr(self, field), "above 0 and at most 86400 s")
-        for field in ("bootstrap_s", "probe_period_s", "acknowledgement_delay_s"):
-            require(0 <= getattr(self, field) <= 86_400, field, getattr(self, field), "between 0 and 86400 s")
+        for field in ("broker_share", "placement_share"):
+            self._check(0, 1, field)
+        self._check(0, 1e9, "overload_threshold")
+        self._check(1, 64, "neighbours_max")
+        self._check(0, 255, "detours_max")
+        self._check(1, 1000, "silent_periods", "silent_lifetimes", "retry_growth_max")
+        self._check(1, 255, "attach_tries", "handoff_tries", "detour_tries")
+        self._check(1, 255, "state_tries", "announce_tries", "request_tries")
+        self._check(1, 10**6, "searches_max", "work_queue_max", "store_events", "deliveries_max", "early_max")
+        self._check(1, 10**6, "intake_max", "places_max", "buffer_packets")
+        self._check_positive(DAY_S, "update_period_s", "bootstrap_period_s", "hop_time_s", "discovery_period_s")
+        self._check_positive(DAY_S, "home_timeout_s", "handoff_timeout_s", "load_reading_period_s", "sweep_period_s")
+        self._check_positive(DAY_S, "retry_s", "store_lifetime_s")
+        self._check_positive(1.0, "load_weight", "answer_weight")
+        self._check(0, DAY_S, "bootstrap_s", "alone_s", "probe_period_s", "suspicion_s", "search_jitter_s")
+        self._check(0, DAY_S, "seek_again_s", "balancing_rest_s", "acknowledgement_delay_s", "linger_s")
+        self._check(0, DAY_S, "source_idle_s")
         try:
             parse_addresses(self.brokers)
+            parse_rings(self.search_rings_hops)
         except ConfigurationError as error:
             raise ValueError(str(error)) from None
 
@@ -62,17 +169,15 @@ class OverlaysParameters(api.Parameters, frozen=True):
             return any(low <= address <= high for low, high in parse_addresses(self.brokers))
         return draw < self.broker_share
 
+    def _check(self, low: float, high: float, *fields: str) -> None:
+        for field in fields:
+            value = getattr(self, field)
+            require(low <= value <= high, field, value, f"between {low:g} and {high:g}")
 
-_DURATIONS: Final = (
-    "hop_time_s",
-    "update_period_s",
-    "bootstrap_period_s",
-    "discovery_period_s",
-    "home_timeout_s",
-    "handoff_timeout_s",
-    "retry_s",
-    "store_lifetime_s",
-)
+    def _check_positive(self, high: float, *fields: str) -> None:
+        for field in fields:
+            value = getattr(self, field)
+            require(0 < value <= high, field, value, f"above 0 and at most {high:g}")
 
 
 def parse_addresses(text: str) -> list[tuple[int, int]]:
@@ -84,3 +189,15 @@ def parse_addresses(text: str) -> list[tuple[int, int]]:
             raise ConfigurationError(f"brokers: {part!r} is not an address or a range; write as in 0-39,50")
         ranges.append((int(low), int(high or low)))
     return ranges
+
+
+def parse_rings(text: str) -> tuple[int, ...]:
+    """`1,3,5,7` as radii in hops."""
+    parts = text.replace(" ", "").split(",")
+    rings = tuple(int(part) for part in parts if part.isdigit())
+    ascending = all(inner < outer for inner, outer in pairwise(rings))
+    if len(rings) != len(parts) or not ascending or not 1 <= rings[0] <= rings[-1] <= RING_HOPS_MAX:
+        raise ConfigurationError(
+            f"search_rings_hops = {text!r}: must be ascending numbers of 1 to {RING_HOPS_MAX} hops, as in 1,3,5,7"
+        )
+    return rings

@@ -10,25 +10,36 @@ from msgspec.structs import replace
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.client_row import ClientRow
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import Announce, Register, RegisterAck, Registration, Registrations
+from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.wants import Wants
 
 
-class Registry:
+class Registry(Component):
     def __init__(
-        self, host: Host, concentrator: Concentrator, brokers: BrokerManager, table: dict[int, ClientRow]
+        self,
+        host: Host,
+        *,
+        concentrator: Concentrator,
+        brokers: BrokerManager,
+        table: dict[int, ClientRow],
+        parameters: OverlaysParameters,
     ) -> None:
+        super().__init__(host)
         self.sources: dict[int, Interest | None] = {}  # producers' home brokers -> what they offer
         self._leaving: dict[int, tuple[Registration, float]] = {}  # handed over and not yet confirmed; since when, s
-        self._host = host
         self._concentrator = concentrator
         self._brokers = brokers
         self._table = table
-        concentrator.on(Announce, self._on_announce)
-        concentrator.on(RegisterAck, self._on_register_ack)
+        self._parameters = parameters
+
+    def declare(self, inputs: Inputs) -> None:
+        self._concentrator.on(Announce, self._on_announce)
+        self._concentrator.on(RegisterAck, self._on_register_ack)
 
     def register(self, row: ClientRow, known_to: tuple[int, ...] = ()) -> None:
         """Tells all sources, except those that know, what the client wants and where it is."""
@@ -65,7 +76,7 @@ class Registry:
         """Until the destination confirms that it has the client, this broker answers for what it wants."""
         if row.wants:
             registration = replace(self._registration(row), generation=generation, site=site)
-            self._leaving[row.client] = (registration, self._host.now())
+            self._leaving[row.client] = (registration, self.host.now())
 
     def note_left(self, client: int) -> None:
         self._leaving.pop(client, None)
@@ -81,17 +92,18 @@ class Registry:
                     self.register_at(row, source)
 
     def _ask(self, row: ClientRow, source: int) -> None:
-        self._concentrator.ask(("register", row.client, source), source, Register(self._registration(row)))
+        tries = self._parameters.request_tries
+        self._concentrator.ask(("register", row.client, source), source, Register(self._registration(row)), tries)
 
     def _registration(self, row: ClientRow) -> Registration:
         return Registration(
-            row.client,
-            row.epoch,
-            row.generation,
-            row.version,
-            self._host.address,
-            row.wants.rows,
-            tuple(row.processed.items()),
+            client=row.client,
+            epoch=row.epoch,
+            generation=row.generation,
+            version=row.version,
+            site=self.host.address,
+            wants=row.wants.rows,
+            cursors=tuple(row.processed.items()),
         )
 
     def _on_register_ack(self, source: int, message: RegisterAck, hops: int) -> None:

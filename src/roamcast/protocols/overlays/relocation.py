@@ -28,13 +28,17 @@ Lighter variants: `fresh-modulator` does not carry the modulator's state; `unbuf
 events under way may be lost (never repeated, never reordered); `loose` does both.
 """
 
-from typing import Final, Literal
+from enum import StrEnum
+from typing import Literal
+
+from msgspec.structs import replace
 
 from roamcast.protocols.api import NOBODY, Host
-from roamcast.protocols.overlays.brokers import BrokerManager
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.client_row import ClientRow
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.deliveries import Deliveries
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.messages import (
     Delivery,
@@ -51,10 +55,13 @@ from roamcast.protocols.overlays.messages import (
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.sources import SourceManager
 from roamcast.protocols.overlays.wants import Wants
+from roamcast.protocols.overlays.whereabouts import Place
 
 Form = Literal["horizontal", "upstream", "downstream"]
 
-DEADLINE: Final = "relocation.deadline"
+
+class RelocationTimer(StrEnum):
+    DEADLINE = "relocation.deadline"  # a relocation has taken too long; key: the client
 
 
 class _Handoff:
@@ -71,36 +78,36 @@ class _Handoff:
         self.last: dict[int, int] = {}  # publisher -> the last event that comes here
 
 
-class Relocation:
+class Relocation(Component):
     def __init__(
         self,
         host: Host,
+        *,
         concentrator: Concentrator,
-        brokers: BrokerManager,
         clients: ClientManager,
-        producers: SourceManager,
+        deliveries: Deliveries,
+        sources: SourceManager,
         parameters: OverlaysParameters,
     ) -> None:
-        self._host = host
+        super().__init__(host)
         self._concentrator = concentrator
-        self._brokers = brokers
         self._clients = clients
-        self._producers = producers
+        self._deliveries = deliveries
+        self._sources = sources
         self._parameters = parameters
         self._buffers = parameters.relocation in ("strict", "fresh-modulator")
         self._keeps_state = parameters.relocation in ("strict", "unbuffered")
         self._handoffs: dict[int, _Handoff] = {}  # by client
-        concentrator.on_all(
-            {
-                HandoffRequest: self._on_request,
-                HandoffAck: self._on_acknowledged,
-                DetourAck: self._on_switched,
-                HandoffState: self._on_state,
-                HandoffDone: self._on_done,
-            }
-        )
-        concentrator.on_tick(DEADLINE, self._on_deadline)
-        clients.on_progress.append(self._check)
+        deliveries.on_progress = self._check
+
+    def declare(self, inputs: Inputs) -> None:
+        self._concentrator.on(HandoffRequest, self._on_request)
+        self._concentrator.on(HandoffAck, self._on_acknowledged)
+        self._concentrator.on(DetourAck, self._on_switched)
+        self._concentrator.on(HandoffState, self._on_state)
+        self._concentrator.on(HandoffDone, self._on_done)
+        self._concentrator.on(WelcomeAck, self._on_welcome_ack)
+        inputs.on_timer(RelocationTimer.DEADLINE, self._on_deadline)
 
     def is_relocating(self, client: int) -> bool:
         return client in self._handoffs
@@ -108,17 +115,18 @@ class Relocation:
     def migrate(self, client: int, destination: int, form: Form = "horizontal") -> bool:
         """Begins to move a client's modulator; false if that is impossible now."""
         row = self._clients.table.get(client)
-        if row is None or row.is_passive or client in self._handoffs or destination == self._host.address:
+        if row is None or row.is_passive or client in self._handoffs or destination == self.host.address:
             return False
         if form == "downstream" and destination != row.home:
             return False
         handoff = _Handoff(row, destination, destination if form == "horizontal" else row.home)
         self._handoffs[client] = handoff
         request = HandoffRequest(client, row.epoch, handoff.generation)
-        self._concentrator.ask(("handoff", client), destination, request, 3, lambda: self._abandon(client))
+        tries = self._parameters.handoff_tries
+        self._concentrator.ask(("handoff", client), destination, request, tries, lambda: self._abandon(client))
         return True
 
-    # -- At the source broker ----------------------------------------------------------------------------------------
+    # -- At the source broker --------------------------------------------------------------------------------------
 
     def _abandon(self, client: int) -> None:
         self._handoffs.pop(client, None)
@@ -148,9 +156,9 @@ class Relocation:
         detour = Detour(row.client, row.epoch, handoff.generation, handoff.destination)
         for broker in handoff.waiting:
             self._concentrator.answered(("register", row.client, broker))  # an older word must not come after
-            self._concentrator.ask(("detour", row.client, broker), broker, detour, tries_max=4)
+            self._concentrator.ask(("detour", row.client, broker), broker, detour, self._parameters.detour_tries)
         if self._buffers:
-            self._host.set_timer(self._parameters.handoff_timeout_s, (DEADLINE, row.client))
+            self.host.set_timer(self._parameters.handoff_timeout_s, (RelocationTimer.DEADLINE, row.client))
             self._check(row)
         else:
             handoff.switched = list(handoff.waiting)
@@ -191,53 +199,59 @@ class Relocation:
     def _hand_over(self, handoff: _Handoff) -> None:
         row = handoff.row
         client = row.client
-        state = row.modulator.state() if row.modulator is not None and self._keeps_state else None
-        message = HandoffState(
-            client,
-            row.epoch,
-            handoff.generation,
-            row.version,
-            row.registered,
-            handoff.home,
-            row.wants.rows,
-            row.modulator_text,
-            state,
-            row.produces,
-            row.advertised,
-            tuple(row.processed.items()),
-            tuple(row.settled.items()),
-            tuple((event.publisher, event.number, event.sequence or 0) for event in row.unsettled),
-            tuple(row.unreported.items()),
-            row.sequence,
-            tuple(sent.delivery for sent in row.deliveries.values()),
-            tuple(row.origins.items()),
-            tuple(handoff.switched),
-            self._producers.consumers_of(client) if handoff.home != self._host.address else (),
-            self._producers.held_s(client),
-        )
+        message = self._state(handoff)
         self._abandon(client)
-        self._host.cancel_timer((DEADLINE, client))
+        self.host.cancel_timer((RelocationTimer.DEADLINE, client))
         self._clients.drop(client)
-        self._clients.moved[client] = (row.epoch, handoff.generation, handoff.destination)
+        place = Place(row.epoch, handoff.generation, handoff.destination)
+        whereabouts = self._clients.whereabouts
+        whereabouts.note_moved(client, place)
         self._clients.registry.note_leaving(row, handoff.generation, handoff.destination)
-        if handoff.home == self._host.address:
-            self._clients.served[client] = (row.epoch, handoff.generation, handoff.destination)
+        if handoff.home == self.host.address:
+            whereabouts.note_served(client, place)
         else:
-            self._clients.served.pop(client, None)
-            self._producers.drop_producer(client)
-        self._concentrator.ask(("state", client), handoff.destination, message, tries_max=8)
+            whereabouts.served.pop(client, None)
+            self._sources.drop_producer(client)
+        self._concentrator.ask(("state", client), handoff.destination, message, self._parameters.state_tries)
         for arrival in row.intake:  # came, but was not its turn: the destination will know what to do with it
             source = row.origins.get(arrival.event.publisher, NOBODY)
             if self._buffers and source != NOBODY:
-                self._clients.send_after(client, row.epoch, arrival, source)
+                self._deliveries.send_after(client, row.epoch, arrival, source)
+
+    def _state(self, handoff: _Handoff) -> HandoffState:
+        row = handoff.row
+        changes_home = handoff.home != self.host.address
+        return HandoffState(
+            client=row.client,
+            epoch=row.epoch,
+            generation=handoff.generation,
+            version=row.version,
+            registered=row.registered,
+            home=handoff.home,
+            wants=row.wants.rows,
+            modulator=row.modulator_text,
+            state=row.modulator.state() if row.modulator is not None and self._keeps_state else None,
+            produces=row.produces,
+            advertised=row.advertised,
+            cursors=tuple(row.processed.items()),
+            settled=tuple(row.settled.items()),
+            unsettled=tuple((event.publisher, event.number, event.sequence or 0) for event in row.unsettled),
+            unreported=tuple(row.unreported.items()),
+            sequence=row.sequence,
+            deliveries=tuple(sent.delivery for sent in row.deliveries.values()),
+            origins=tuple(row.origins.items()),
+            sources=tuple(handoff.switched),
+            consumers=self._sources.consumers_of(row.client) if changes_home else (),
+            held_s=self._sources.held_s(row.client),
+        )
 
     def _on_done(self, source: int, message: HandoffDone, hops: int) -> None:
-        moved = self._clients.moved.get(message.client)
+        moved = self._clients.whereabouts.moved.get(message.client)
         if moved is not None and moved[:2] == (message.epoch, message.generation):
             self._concentrator.answered(("state", message.client))
             self._clients.registry.note_left(message.client)
 
-    # -- At the destination broker -----------------------------------------------------------------------------------
+    # -- At the destination broker ---------------------------------------------------------------------------------
 
     def _on_request(self, source: int, message: HandoffRequest, hops: int) -> None:
         client = message.client
@@ -245,13 +259,9 @@ class Relocation:
         rank = (message.epoch, message.generation)
         accepted = row is None or (row.epoch, row.generation) < rank
         if accepted:
-            if row is not None:
-                self._clients.drop(client)
-            row = ClientRow(client, message.epoch, message.generation, self._host.now())
+            row = self._open(client, message.epoch, message.generation)
             row.is_passive = True
-            row.home = self._host.address
-            row.intake = Intake(passes_over=not self._buffers)
-            self._clients.table[client] = row
+            row.home = self.host.address
         elif row is not None and row.is_passive and (row.epoch, row.generation) == rank:
             accepted = True
         self._concentrator.send(source, HandoffAck(client, *rank, accepted))
@@ -260,23 +270,25 @@ class Relocation:
         client = message.client
         rank = (message.epoch, message.generation)
         row = self._clients.table.get(client)
-        moved = self._clients.moved.get(client)
+        moved = self._clients.whereabouts.moved.get(client)
         is_news = moved is None or moved[:2] < rank
         if is_news and row is not None:
             is_news = (row.epoch, row.generation) < rank or (row.is_passive and (row.epoch, row.generation) == rank)
         if is_news:
             if row is None or (row.epoch, row.generation) != rank:
-                self._clients.drop(client)
-                row = ClientRow(client, *rank, self._host.now())
-                row.intake = Intake(passes_over=not self._buffers)
-                self._clients.table[client] = row
+                row = self._open(client, message.epoch, message.generation)
             self._take_over(row, message)
         self._concentrator.send(source, HandoffDone(client, *rank))
+
+    def _open(self, client: int, epoch: int, generation: int) -> ClientRow:
+        row = self._clients.open(client, epoch, generation)
+        row.intake = Intake(self._parameters.intake_max, passes_over=not self._buffers)
+        return row
 
     def _take_over(self, row: ClientRow, message: HandoffState) -> None:
         clients = self._clients
         row.is_passive = False
-        row.heard_s = self._host.now()
+        row.heard_s = self.host.now()
         row.version, row.registered, row.home = message.version, message.registered, message.home
         row.wants = Wants(message.wants)
         row.set_modulator(message.modulator, message.state)
@@ -289,27 +301,26 @@ class Relocation:
         row.sequence = message.sequence
         row.acknowledged = message.sequence - len(message.deliveries)
         for delivery in message.deliveries:
-            clients.send_delivery(row, _from_here(delivery, self._host.address))
-        clients.moved.pop(row.client, None)
+            self._deliveries.send(row, _from_here(delivery, self.host.address))
+        clients.whereabouts.forget(row.client)
         clients.registry.note_left(row.client)
-        clients.served.pop(row.client, None)
-        if row.home == self._host.address:
+        if row.home == self.host.address:
             if row.produces:
-                self._producers.host_producer(row.client, row.advertised, message.held_s)
-                self._producers.adopt(message.consumers)
+                self._sources.host_producer(row.client, row.advertised, message.held_s)
+                self._sources.adopt(message.consumers)
             welcome = Welcome(row.epoch, row.generation)
-            self._concentrator.ask(("welcome", row.client), row.client, welcome)
+            self._concentrator.ask(("welcome", row.client), row.client, welcome, self._parameters.request_tries)
         else:
             served = Served(row.client, row.epoch, row.generation)
-            self._concentrator.ask(("welcome", row.client), row.home, served)
+            self._concentrator.ask(("welcome", row.client), row.home, served, self._parameters.request_tries)
         clients.registry.register(row, known_to=message.sources if row.registered == row.version else ())
-        clients.drain(row)
+        self._deliveries.drain(row)
 
-    def on_welcome_ack(self, source: int, message: WelcomeAck, hops: int) -> None:
+    def _on_welcome_ack(self, source: int, message: WelcomeAck, hops: int) -> None:
         for client, row in self._clients.table.items():
             if source in (client, row.home) and (row.epoch, row.generation) == (message.epoch, message.generation):
                 self._concentrator.answered(("welcome", client))
 
 
 def _from_here(delivery: Delivery, site: int) -> Delivery:
-    return Delivery(delivery.epoch, delivery.sequence, site, delivery.hops, delivery.event, delivery.cursors)
+    return replace(delivery, site=site)

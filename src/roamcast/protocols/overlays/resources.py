@@ -10,17 +10,18 @@ result leaves only when that time has passed: an overloaded broker is slow in bo
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import LoadMeasured, SystemChannel
-from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.parameters import OverlaysParameters
 
-READING_PERIOD_S: Final = 2.0
-SMOOTHING: Final = 0.5  # weight of the newest reading
-QUEUE_MAX: Final = 512  # pieces of work that may wait
-DONE: Final = "resources.done"
-READING: Final = "resources.reading"
+
+class ResourceTimer(StrEnum):
+    DONE = "resources.done"  # the CPU has finished a piece of work; key 0
+    READING = "resources.reading"  # time to read the load; key 0
 
 
 class _Work(NamedTuple):
@@ -29,23 +30,28 @@ class _Work(NamedTuple):
     finish: Callable[[Any, float], None]  # takes the result and what it cost
 
 
-class ResourceMonitor:
-    def __init__(self, host: Host, concentrator: Concentrator, channel: SystemChannel) -> None:
+class ResourceMonitor(Component):
+    def __init__(self, host: Host, channel: SystemChannel, parameters: OverlaysParameters) -> None:
+        super().__init__(host)
         self.load = 0.0
-        self._host = host
-        self._channel = channel
+        self.channel = channel
+        self._period_s = parameters.load_reading_period_s
+        self._weight = parameters.load_weight
+        self._queue_max = parameters.work_queue_max
         self._queue: deque[_Work] = deque()
         self._running: tuple[_Work, Any, float] | None = None
         self._busy_s = 0.0  # work done or begun since the last reading
-        concentrator.on_tick(DONE, self._done)
-        concentrator.on_tick(READING, self._read)
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on_timer(ResourceTimer.DONE, self._done)
+        inputs.on_timer(ResourceTimer.READING, self._read)
 
     def start(self) -> None:
-        self._host.set_timer(READING_PERIOD_S, (READING, 0))
+        self.host.set_timer(self._period_s, (ResourceTimer.READING, 0))
 
     @property
     def has_room(self) -> bool:
-        return len(self._queue) < QUEUE_MAX
+        return len(self._queue) < self._queue_max
 
     def run(self, cost_s: float, compute: Callable[[], Any], finish: Callable[[Any, float], None]) -> None:
         """Does a piece of work as soon as the CPU is free; `finish` gets its result and its cost when it is done."""
@@ -56,14 +62,14 @@ class ResourceMonitor:
     def _next(self) -> None:
         while self._queue and self._running is None:
             work = self._queue.popleft()
-            began_s = self._host.now()
+            began_s = self.host.now()
             result = work.compute()
-            elapsed_s = self._host.now() - began_s
+            elapsed_s = self.host.now() - began_s
             cost_s = elapsed_s if elapsed_s > 0 else work.cost_s
             self._busy_s += cost_s
             self._running = (work, result, cost_s)
             if cost_s > elapsed_s:
-                self._host.set_timer(cost_s - elapsed_s, (DONE, 0))
+                self.host.set_timer(cost_s - elapsed_s, (ResourceTimer.DONE, 0))
                 return
             self._finish()
 
@@ -78,13 +84,13 @@ class ResourceMonitor:
         work.finish(result, cost_s)
 
     def _read(self, _: int) -> None:
-        newest = self._busy_s / READING_PERIOD_S
+        newest = self._busy_s / self._period_s
         self._busy_s = 0.0
         before = self.load
-        self.load = (1 - SMOOTHING) * self.load + SMOOTHING * newest
+        self.load = (1 - self._weight) * self.load + self._weight * newest
         if self.load < 1e-6:
             self.load = 0.0
         if self.load or before:
-            self._host.structure("load", value=self.load)
-        self._channel.post(LoadMeasured(self.load))
-        self._host.set_timer(READING_PERIOD_S, (READING, 0))
+            self.host.structure("load", value=self.load)
+        self.channel.post(LoadMeasured(self.load))
+        self.host.set_timer(self._period_s, (ResourceTimer.READING, 0))

@@ -7,17 +7,18 @@ service.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from enum import StrEnum
+from typing import NamedTuple
 
-from roamcast.protocols.api import NOBODY, Host, Message
-from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.api import NOBODY, Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.messages import Found, Seek
+from roamcast.protocols.overlays.parameters import OverlaysParameters, parse_rings
 
-RINGS_HOPS: Final = (1, 3, 5, 7)
-JITTER_S: Final = 0.01  # a relay repeats a search after a uniform time up to this
-REMEMBERED_MAX: Final = 4096
-RING: Final = "search.ring"
-REPEAT: Final = "search.repeat"
+
+class SearchTimer(StrEnum):
+    RING = "search.ring"  # the current ring had time to answer; key 0
+    REPEAT = "search.repeat"  # pass a search on; key: its running number
 
 
 class Sighting(NamedTuple):
@@ -28,12 +29,11 @@ class Sighting(NamedTuple):
     broker: int
 
 
-class RingSearch:
-    def __init__(
-        self, host: Host, concentrator: Concentrator, hop_time_s: float, load: Callable[[], float] | None
-    ) -> None:
-        self._host = host
-        self._hop_time_s = hop_time_s
+class RingSearch(Component):
+    def __init__(self, host: Host, parameters: OverlaysParameters, load: Callable[[], float] | None) -> None:
+        super().__init__(host)
+        self._parameters = parameters
+        self._rings = parse_rings(parameters.search_rings_hops)
         self._load = load  # this broker's own load; None if this node is no broker
         self._number = int(host.now() * 1000)  # ahead of all searches of a former life
         self._ring = 0
@@ -42,8 +42,12 @@ class RingSearch:
         self._heard_from: dict[tuple[int, int], int] = {}  # search -> the neighbour it came from first
         self._repeats: dict[int, Seek] = {}
         self._repeats_so_far = 0
-        concentrator.on_tick(RING, self._next_ring)
-        concentrator.on_tick(REPEAT, self._repeat)
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on(Seek, self._on_seek)
+        inputs.on(Found, self._on_found)
+        inputs.on_timer(SearchTimer.RING, self._next_ring)
+        inputs.on_timer(SearchTimer.REPEAT, self._repeat)
 
     def start(self, on_result: Callable[[list[Sighting]], None]) -> None:
         """Looks for the nearest brokers, this node not among them; the result is sorted and may be empty."""
@@ -56,26 +60,16 @@ class RingSearch:
         """This node does not offer itself as a broker any more."""
         self._load = None
 
-    def on_message(self, sender: int, message: Message) -> bool:
-        """True if the message belongs to a search and is dealt with."""
-        if type(message) is Seek:
-            self._on_seek(sender, message)
-        elif type(message) is Found:
-            self._on_found(message)
-        else:
-            return False
-        return True
-
     def _seek(self) -> None:
-        ttl = RINGS_HOPS[self._ring]
+        ttl = self._rings[self._ring]
         self._number += 1
         self._found = {}
-        self._host.broadcast(Seek(self._host.address, self._number, ttl, 1))
-        self._host.set_timer(2 * self._hop_time_s * (ttl + 1), (RING, 0))
+        self.host.broadcast(Seek(self.host.address, self._number, ttl, 1))
+        self.host.set_timer(2 * self._parameters.hop_time_s * (ttl + 1), (SearchTimer.RING, 0))
 
     def _next_ring(self, _: int) -> None:
         self._ring += 1
-        if not self._found and self._ring < len(RINGS_HOPS):
+        if not self._found and self._ring < len(self._rings):
             self._seek()
             return
         result = sorted(self._found.values())
@@ -85,26 +79,28 @@ class RingSearch:
 
     def _on_seek(self, sender: int, seek: Seek) -> None:
         key = (seek.origin, seek.number)
-        if seek.origin == self._host.address or key in self._heard_from:
+        if seek.origin == self.host.address or key in self._heard_from:
             return
         self._heard_from[key] = sender
-        if len(self._heard_from) > REMEMBERED_MAX:
+        if len(self._heard_from) > self._parameters.searches_max:
             del self._heard_from[next(iter(self._heard_from))]
         if self._load is not None:
-            found = Found(seek.origin, seek.number, self._host.address, seek.hops, self._load())
-            self._host.send(sender, found)
+            found = Found(seek.origin, seek.number, self.host.address, seek.hops, self._load())
+            self.host.send(sender, found)
         if seek.ttl > 1:
             self._repeats_so_far += 1
             self._repeats[self._repeats_so_far] = Seek(seek.origin, seek.number, seek.ttl - 1, seek.hops + 1)
-            self._host.set_timer(self._host.random.random() * JITTER_S, (REPEAT, self._repeats_so_far))
+            self.host.set_timer(
+                self.host.random.random() * self._parameters.search_jitter_s, (SearchTimer.REPEAT, self._repeats_so_far)
+            )
 
     def _repeat(self, key: int) -> None:
-        self._host.broadcast(self._repeats.pop(key))
+        self.host.broadcast(self._repeats.pop(key))
 
-    def _on_found(self, found: Found) -> None:
-        if found.origin != self._host.address:
+    def _on_found(self, sender: int, found: Found) -> None:
+        if found.origin != self.host.address:
             back = self._heard_from.get((found.origin, found.number), NOBODY)
             if back != NOBODY:
-                self._host.send(back, found)
+                self.host.send(back, found)
         elif found.number == self._number and self._waiting:
             self._found[found.broker] = Sighting(found.hops, found.load, found.broker)

@@ -8,10 +8,12 @@ of the overlay, with the list of those consumers. It stays in the producer's log
 there if need be; everything after goes to the new one.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from roamcast.interests import Interest, union_all
 from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel
 from roamcast.protocols.overlays.concentrator import Concentrator
@@ -33,14 +35,16 @@ from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Patience, Ticker
 from roamcast.protocols.overlays.wants import Wants
 
-LINGER_S: Final = 2.0  # an event stays at least so long, for consumers whose registration is under way
-SILENT_LIFETIMES: Final = 3  # a consumer's site that was silent for so many lifetimes of the store is not coming back
-IDLE_S: Final = 60.0  # how long a broker stays a source after its last producer has left
-ACKNOWLEDGE: Final = "sources.acknowledge"
-RETRY: Final = "sources.retry"
-IDLE: Final = "sources.idle"
 EXPIRED: Final = "overlays: store lifetime"
 FULL: Final = "overlays: store full"
+
+
+class SourcesTimer(StrEnum):
+    """The key is always 0."""
+
+    ACKNOWLEDGE = "sources.acknowledge"  # tell producers what has been received and what they may forget
+    RETRY = "sources.retry"  # repeat what was not received
+    IDLE = "sources.idle"  # the last producer left some time ago
 
 
 Target = tuple[int, int, int]  # client, its epoch, its previous event
@@ -62,22 +66,23 @@ class Subscriber:
         return self.old_site if number <= self.switch.get(publisher, 0) else self.site
 
 
-class SourceManager:
+class SourceManager(Component):
     def __init__(
         self,
         host: Host,
+        *,
         concentrator: Concentrator,
         channel: SystemChannel,
         brokers: BrokerManager,
         parameters: OverlaysParameters,
     ) -> None:
+        super().__init__(host)
         self.logs: dict[int, ProducerLog] = {}  # by publisher, of those whose home this is, or was while events last
         self.subscribers: dict[int, Subscriber] = {}  # by client
-        self._host = host
         self._concentrator = concentrator
         self._brokers = brokers
         self._parameters = parameters
-        self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
+        self.hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
         self._is_source = False
         self._offered: Interest | None = None  # what was announced
         self._number = 0  # of the current announcement
@@ -85,23 +90,22 @@ class SourceManager:
         self._asked_s: dict[int, float] = {}  # broker -> the sign of life on which it was told
         self._acknowledgements: dict[int, None] = {}
         self._is_complete = False  # all known brokers have answered the current announcement
-        self._patience = Patience(parameters.retry_s)
-        self._ticker = Ticker(host, RETRY, parameters.retry_s, self._tick)
-        concentrator.on_all(
-            {
-                Publish: self._on_publish,
-                Register: self._on_register,
-                Registrations: self._on_registrations,
-                Receipt: self._on_receipt,
-                Detour: self._on_detour,
-            }
-        )
-        concentrator.on_tick(ACKNOWLEDGE, self._acknowledge)
-        concentrator.on_tick(RETRY, self._ticker.tick)
-        concentrator.on_tick(IDLE, self._idle)
-        channel.register(BrokerPropagation, lambda _: self._inform())
+        self._patience = Patience(parameters)
+        self._ticker = Ticker(host, SourcesTimer.RETRY, parameters.retry_s, self._tick)
+        self._channel = channel
 
-    # -- For the client manager --------------------------------------------------------------------------------------
+    def declare(self, inputs: Inputs) -> None:
+        self._concentrator.on(Publish, self._on_publish)
+        self._concentrator.on(Register, self._on_register)
+        self._concentrator.on(Registrations, self._on_registrations)
+        self._concentrator.on(Receipt, self._on_receipt)
+        self._concentrator.on(Detour, self._on_detour)
+        inputs.on_timer(SourcesTimer.ACKNOWLEDGE, self._acknowledge)
+        inputs.on_timer(SourcesTimer.RETRY, self._ticker.tick)
+        inputs.on_timer(SourcesTimer.IDLE, self._idle)
+        self._channel.register(BrokerPropagation, lambda _: self._inform())
+
+    # -- For the client manager ------------------------------------------------------------------------------------
 
     def host_producer(self, publisher: int, advertised: Interest | None, held_s: float | None = None) -> None:
         """A client that publishes has this broker as its home.
@@ -110,32 +114,32 @@ class SourceManager:
         theirs too. So its events are held for as long as the store holds anything: whoever finds a home by then gets
         them.
         """
-        if publisher not in self._hosted:
-            held_until_s = self._host.now() + (self._parameters.store_lifetime_s if held_s is None else held_s)
-            log = self.logs.setdefault(publisher, ProducerLog(publisher, held_until_s))
+        if publisher not in self.hosted:
+            held_until_s = self.host.now() + (self._parameters.store_lifetime_s if held_s is None else held_s)
+            log = self.logs.setdefault(publisher, ProducerLog(publisher, held_until_s, self._parameters.intake_max))
             log.held_until_s = max(log.held_until_s, held_until_s)
-        elif self._hosted[publisher] == advertised:
+        elif self.hosted[publisher] == advertised:
             return
-        self._hosted[publisher] = advertised
-        self._host.cancel_timer((IDLE, 0))
+        self.hosted[publisher] = advertised
+        self.host.cancel_timer((SourcesTimer.IDLE, 0))
         if not self._is_source or self._offer() != self._offered:
             self._announce(active=True)
 
     def drop_producer(self, publisher: int) -> None:
         """The client has another home, or none. It will bring there what is not settled, if it lives to do so; what it
         left here stays until that is settled, and consumers get it from whichever is first."""
-        if publisher not in self._hosted:
+        if publisher not in self.hosted:
             return
-        del self._hosted[publisher]
-        if not self._hosted:
-            self._host.set_timer(IDLE_S, (IDLE, 0))
+        del self.hosted[publisher]
+        if not self.hosted:
+            self.host.set_timer(self._parameters.source_idle_s, (SourcesTimer.IDLE, 0))
 
     def held_s(self, publisher: int) -> float:
         """For how long the producer's events must still be held; as long as possible if another broker is its home,
         since that one may be gone."""
-        if publisher not in self._hosted:
+        if publisher not in self.hosted:
             return self._parameters.store_lifetime_s
-        return max(0.0, self.logs[publisher].held_until_s - self._host.now())
+        return max(0.0, self.logs[publisher].held_until_s - self.host.now())
 
     def consumers_of(self, publisher: int) -> tuple[Registration, ...]:
         """Who wants what a producer publishes, for its next home: some of them may have no home at the moment."""
@@ -144,11 +148,13 @@ class SourceManager:
             return ()
         return tuple(
             Registration(
-                client,
-                *subscriber.rank,
-                subscriber.site,
-                subscriber.wants.rows,
-                ((publisher, log.received(client)),),
+                client=client,
+                epoch=subscriber.rank[0],
+                generation=subscriber.rank[1],
+                version=subscriber.rank[2],
+                site=subscriber.site,
+                wants=subscriber.wants.rows,
+                cursors=((publisher, log.received(client)),),
             )
             for client, subscriber in self.subscribers.items()
         )
@@ -159,10 +165,10 @@ class SourceManager:
             if row.client not in self.subscribers:
                 self._enrol(row)
 
-    # -- Announcing --------------------------------------------------------------------------------------------------
+    # -- Announcing ------------------------------------------------------------------------------------------------
 
     def _offer(self) -> Interest | None:
-        advertised = list(self._hosted.values())
+        advertised = list(self.hosted.values())
         return None if None in advertised else union_all(interest for interest in advertised if interest is not None)
 
     def _announce(self, active: bool) -> None:
@@ -175,7 +181,7 @@ class SourceManager:
 
     def _idle(self, _: int) -> None:
         if any(log.entries for log in self.logs.values()):
-            self._host.set_timer(IDLE_S, (IDLE, 0))
+            self.host.set_timer(self._parameters.source_idle_s, (SourcesTimer.IDLE, 0))
             return
         self.logs.clear()
         self._announce(active=False)
@@ -193,7 +199,7 @@ class SourceManager:
                 continue
             self._asked_s[broker] = table.heard_s[broker]
             announcement = Announce(self._number, self._offered, self._is_source)
-            self._concentrator.ask(("announce", broker), broker, announcement, tries_max=5)
+            self._concentrator.ask(("announce", broker), broker, announcement, self._parameters.announce_tries)
 
     def _check_complete(self) -> None:
         """Nothing is released while a broker that is known has not said whom it serves: it may be cut off for now."""
@@ -228,7 +234,7 @@ class SourceManager:
             for log in self.logs.values():
                 log.forget(row.client)
             return
-        subscriber = self.subscribers[row.client] = Subscriber(row, self._host.now())
+        subscriber = self.subscribers[row.client] = Subscriber(row, self.host.now())
         if known is not None and known.rank[:2] == rank[:2]:
             subscriber.old_site, subscriber.switch = known.old_site, known.switch
         cursors = dict(row.cursors)
@@ -245,15 +251,15 @@ class SourceManager:
                     log.demand(entry, row.client)
                     self._send(log, entry, [row.client])
 
-    # -- Events ------------------------------------------------------------------------------------------------------
+    # -- Events ----------------------------------------------------------------------------------------------------
 
     def _on_publish(self, source: int, message: Publish, hops: int) -> None:
-        if source not in self._hosted or message.event.publisher != source:
+        if source not in self.hosted or message.event.publisher != source:
             return
         log = self.logs[source]
         log.intake.offer(message.event, message.previous, hops, message.is_old)
         while (arrival := log.intake.take()) is not None:
-            self._store(log, Entry(arrival.event, arrival.hops, self._host.now()), arrival.is_old)
+            self._store(log, Entry(arrival.event, arrival.hops, self.host.now()), arrival.is_old)
         self._acknowledge_soon(source)
 
     def _store(self, log: ProducerLog, entry: Entry, is_old: bool) -> None:
@@ -271,9 +277,9 @@ class SourceManager:
             by_site.setdefault(subscriber.site, []).append((client, subscriber.rank[0], previous[client]))
         for site, targets in by_site.items():
             self._forward(entry, site, targets)
-        self._patience.tried(entry, self._host.now())
+        self._patience.tried(entry, self.host.now())
         for expired in log.expire(float("-inf"), self._parameters.store_events):
-            self._host.dropped(FULL, expired.event.id)
+            self.host.dropped(FULL, expired.event.id)
         self._ticker.start()
 
     def _send(self, log: ProducerLog, entry: Entry, clients: list[int]) -> None:
@@ -290,7 +296,7 @@ class SourceManager:
         self._ticker.start()
 
     def _forward(self, entry: Entry, site: int, targets: list[Target]) -> None:
-        message = Forward(self._host.address, entry.hops, tuple(targets), entry.event)
+        message = Forward(self.host.address, entry.hops, tuple(targets), entry.event)
         self._concentrator.carry(self._brokers.path(site), message)
 
     def _on_receipt(self, source: int, message: Receipt, hops: int) -> None:
@@ -298,7 +304,7 @@ class SourceManager:
             subscriber = self.subscribers.get(client)
             log = self.logs.get(publisher)
             if log is not None and subscriber is not None and subscriber.rank[0] == epoch:
-                now_s = subscriber.heard_s = self._host.now()
+                now_s = subscriber.heard_s = self.host.now()
                 for entry in log.acknowledge(client, processed, settled):
                     self._patience.answered(entry, now_s)
         self._release()
@@ -306,19 +312,19 @@ class SourceManager:
     def _release(self) -> None:
         if not self._is_complete:
             return
-        now_s = self._host.now()
+        now_s = self.host.now()
         for publisher, log in self.logs.items():
-            if now_s >= log.held_until_s and log.release(now_s - LINGER_S):
+            if now_s >= log.held_until_s and log.release(now_s - self._parameters.linger_s):
                 self._acknowledge_soon(publisher)
 
     def _acknowledge_soon(self, publisher: int) -> None:
         if not self._acknowledgements:
-            self._host.set_timer(self._parameters.acknowledgement_delay_s, (ACKNOWLEDGE, 0))
+            self.host.set_timer(self._parameters.acknowledgement_delay_s, (SourcesTimer.ACKNOWLEDGE, 0))
         self._acknowledgements[publisher] = None
 
     def _acknowledge(self, _: int) -> None:
         for publisher in self._acknowledgements:
-            if publisher in self._hosted:
+            if publisher in self.hosted:
                 log = self.logs[publisher]
                 received = log.intake.taken.get(publisher, 0)
                 self._concentrator.send(publisher, PublishAck(received, log.released))
@@ -330,7 +336,7 @@ class SourceManager:
         for log in self.logs.values():
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
                 for _client in entry.unreceived:
-                    self._host.dropped(EXPIRED, entry.event.id)
+                    self.host.dropped(EXPIRED, entry.event.id)
                 self._acknowledge_soon(log.publisher)
             for entry in log.entries.values():
                 if entry.unreceived and entry.due_s <= now_s:
@@ -339,20 +345,20 @@ class SourceManager:
         self._forget_silent(now_s)
         self._release()
         for publisher in [publisher for publisher, log in self.logs.items() if not log.entries]:
-            if publisher not in self._hosted:
+            if publisher not in self.hosted:
                 del self.logs[publisher]
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
         """Drops consumers whose site has long not said a word although events wait for it."""
-        silent_s = now_s - SILENT_LIFETIMES * self._parameters.store_lifetime_s
+        silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
         for client in [client for client, subscriber in self.subscribers.items() if subscriber.heard_s < silent_s]:
             if any(log.last_unreceived(client) for log in self.logs.values()):
                 del self.subscribers[client]
                 for log in self.logs.values():
                     log.forget(client)
 
-    # -- Relocation --------------------------------------------------------------------------------------------------
+    # -- Relocation ------------------------------------------------------------------------------------------------
 
     def _on_detour(self, source: int, message: Detour, hops: int) -> None:
         """Switches a consumer, if it is known as it was right before this relocation. Otherwise its new site has to

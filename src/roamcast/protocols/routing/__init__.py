@@ -2,8 +2,9 @@
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host
+from roamcast.protocols.components import Inputs
 from roamcast.protocols.routing.aodv import Aodv
-from roamcast.protocols.routing.api import Drop, Unicast, UnicastOwner
+from roamcast.protocols.routing.api import Arrived, Drop, Unicast, Unreachable
 from roamcast.protocols.routing.messages import Control, Routed
 from roamcast.protocols.routing.parameters import NS2, AodvParameters
 from roamcast.protocols.routing.shortest_path import ShortestPath
@@ -12,20 +13,29 @@ __all__ = [
     "NS2",
     "Aodv",
     "AodvParameters",
+    "Arrived",
     "Control",
     "Drop",
     "Routed",
     "ShortestPath",
     "Unicast",
-    "UnicastOwner",
+    "Unreachable",
     "unicast",
 ]
 
 
-def unicast(name: str, host: Host, owner: UnicastOwner, parameters: AodvParameters | None = None) -> Unicast:
+def unicast(
+    name: str,
+    host: Host,
+    inputs: Inputs,
+    *,
+    arrived: Arrived,
+    unreachable: Unreachable,
+    parameters: AodvParameters | None = None,
+) -> Unicast:
     """The service by the name that users type; `parameters` are AODV's, the draft's if not given."""
     if name == "aodv":
-        return Aodv(host, owner, parameters)
+        return Aodv(host, inputs, arrived, unreachable, parameters)
     if name == "oracle":
-        return ShortestPath(host, owner)
+        return ShortestPath(host, inputs, arrived, unreachable)
     raise ConfigurationError(f"unicast: {name!r} is unknown; allowed: aodv, oracle")

@@ -37,28 +37,48 @@ Where this differs from the draft, and why:
 - A source whose first link breaks sends the packet again over a new route, up to `attempts_max` times.
 """
 
-from typing import Final
+from enum import StrEnum
 
-from roamcast.protocols.api import Host, Message, Timer
-from roamcast.protocols.routing.api import Drop, Unicast, UnicastOwner
+from roamcast.protocols.api import Host, Message
+from roamcast.protocols.components import Inputs
+from roamcast.protocols.routing.api import Arrived, Drop, Unicast, Unreachable
 from roamcast.protocols.routing.discovery import Discovery, Packet, RateLimit, repair_ring, widening_rings
-from roamcast.protocols.routing.messages import Control, Routed, Rrep
+from roamcast.protocols.routing.messages import Routed
 from roamcast.protocols.routing.parameters import AodvParameters
 from roamcast.protocols.routing.router import Router
 from roamcast.protocols.routing.routes import Losses, Route
 
-RING: Final = "aodv.ring"  # key: destination; nobody answered the last request in time
-OVERDUE: Final = "aodv.overdue"  # key: destination; the oldest packet has waited too long
+
+class AodvTimer(StrEnum):
+    """The key is the destination that is sought."""
+
+    RING = "aodv.ring"  # nobody answered the last request in time
+    OVERDUE = "aodv.overdue"  # the oldest waiting packet has waited too long
 
 
 class Aodv(Unicast):
-    def __init__(self, host: Host, owner: UnicastOwner, parameters: AodvParameters | None = None) -> None:
-        super().__init__(host, owner)
+    def __init__(
+        self,
+        host: Host,
+        inputs: Inputs,
+        arrived: Arrived,
+        unreachable: Unreachable,
+        parameters: AodvParameters | None = None,
+    ) -> None:
+        super().__init__(host, inputs, arrived, unreachable)
         self.parameters = parameters or AodvParameters()
         self.router = Router(host, self.parameters, self._on_route)
         self.routes = self.router.routes
         self._discoveries: dict[int, Discovery] = {}  # by destination
         self._request_limit = RateLimit(self.parameters.request_rate_limit)
+
+    def declare(self, inputs: Inputs) -> None:
+        self.router.declare(inputs)
+        inputs.on(Routed, self._on_packet)
+        inputs.on_failure(Routed, self._on_packet_failed)
+        inputs.on_any_failure(self._on_link_failed)
+        inputs.on_timer(AodvTimer.RING, self._on_ring)
+        inputs.on_timer(AodvTimer.OVERDUE, self._on_overdue)
 
     def start(self) -> None:
         self.router.start()
@@ -68,33 +88,6 @@ class Aodv(Unicast):
             self._arrive_later(payload)
         else:
             self._dispatch(Routed(self.host.address, destination, 1, 1, payload))
-
-    def on_message(self, sender: int, message: Message) -> bool:
-        if self.router.on_message(sender, message):
-            return True
-        if type(message) is not Routed:
-            return False
-        self._on_packet(sender, message)
-        return True
-
-    def on_timer(self, timer: Timer) -> bool:
-        name, key = timer
-        if name == RING:
-            self._widen(self._discoveries[key])
-        elif name == OVERDUE:
-            self._drop_overdue(self._discoveries[key])
-        else:
-            return self.router.on_timer(timer) or super().on_timer(timer)
-        return True
-
-    def on_send_failed(self, neighbour: int, message: Message) -> bool:
-        if type(message) is Routed:
-            self._on_packet_failed(neighbour, message)
-            return True
-        self.router.lose_neighbour(neighbour)
-        if type(message) is Rrep:
-            self.router.blacklist(neighbour)
-        return isinstance(message, Control)
 
     # -- Packets -------------------------------------------------------------------------------------------------
 
@@ -117,7 +110,7 @@ class Aodv(Unicast):
     def _on_packet(self, sender: int, packet: Packet) -> None:
         self.router.use(packet.source, sender)
         if packet.destination == self.host.address:
-            self._owner.on_unicast(packet.source, packet.payload, packet.hops)
+            self._arrived(packet.source, packet.payload, packet.hops)
             return
         if packet.hops >= self.parameters.hops_max:
             self._give_up(packet, Drop.TOO_MANY_HOPS)
@@ -138,6 +131,11 @@ class Aodv(Unicast):
         losses = Losses()
         losses.note(packet.destination, None if stale is None else stale.sequence, [sender])
         self.router.report(losses)
+
+    def _on_link_failed(self, neighbour: int, message: Message) -> None:
+        """Each failed frame tells that a link broke; a packet's own handler knows more than this one."""
+        if type(message) is not Routed:
+            self.router.lose_neighbour(neighbour)
 
     def _on_packet_failed(self, neighbour: int, packet: Packet) -> None:
         destination = packet.destination
@@ -187,25 +185,29 @@ class Aodv(Unicast):
         if len(discovery) >= self.parameters.buffer_packets:
             self._give_up(discovery.pop_oldest(), Drop.BUFFER_FULL)
         if not len(discovery):
-            self.host.set_timer(self.parameters.buffer_timeout_s, (OVERDUE, packet.destination))
+            self.host.set_timer(self.parameters.buffer_timeout_s, (AodvTimer.OVERDUE, packet.destination))
         discovery.add(packet, self.host.now() + self.parameters.buffer_timeout_s)
 
-    def _drop_overdue(self, discovery: Discovery) -> None:
+    def _on_overdue(self, destination: int) -> None:
+        discovery = self._discoveries[destination]
         now_s = self.host.now()
         for packet in discovery.pop_overdue(now_s):
             self._give_up(packet, Drop.BUFFER_TIMEOUT)
         deadline_s = discovery.next_deadline_s()
         if deadline_s is not None:
-            self.host.set_timer(deadline_s - now_s, (OVERDUE, discovery.destination))
+            self.host.set_timer(deadline_s - now_s, (AodvTimer.OVERDUE, discovery.destination))
         else:
             self._fail(discovery)
+
+    def _on_ring(self, destination: int) -> None:
+        self._widen(self._discoveries[destination])
 
     def _widen(self, discovery: Discovery) -> None:
         """Sends the request of the next ring, as soon as the rate limit allows."""
         now_s = self.host.now()
         pause_s = self._request_limit.wait_s(now_s)
         if pause_s > 0:
-            self.host.set_timer(pause_s, (RING, discovery.destination))
+            self.host.set_timer(pause_s, (AodvTimer.RING, discovery.destination))
             return
         ring = next(discovery.rings, None)
         if ring is None:
@@ -214,12 +216,12 @@ class Aodv(Unicast):
         ttl, wait_s = ring
         self._request_limit.note(now_s)
         self.router.request(discovery.destination, ttl)
-        self.host.set_timer(wait_s, (RING, discovery.destination))
+        self.host.set_timer(wait_s, (AodvTimer.RING, discovery.destination))
 
     def _end(self, discovery: Discovery) -> None:
         del self._discoveries[discovery.destination]
-        self.host.cancel_timer((RING, discovery.destination))
-        self.host.cancel_timer((OVERDUE, discovery.destination))
+        self.host.cancel_timer((AodvTimer.RING, discovery.destination))
+        self.host.cancel_timer((AodvTimer.OVERDUE, discovery.destination))
 
     def _on_route(self, route: Route) -> None:
         """The router has a usable route: what waited for it leaves."""

@@ -5,30 +5,33 @@ to give up; it asks with `request`, hears of every usable route through `on_rout
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 from math import inf
 from typing import Final
 
-from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.api import Host, Message
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.routing.discovery import RateLimit, SeenRequests
 from roamcast.protocols.routing.messages import Hello, Rerr, Rrep, Rreq
 from roamcast.protocols.routing.parameters import AodvParameters
 from roamcast.protocols.routing.routes import Losses, Route, RouteTable
 from roamcast.protocols.routing.sequence import MODULUS, newer, newest, successor
 
-REPEAT: Final = "aodv.repeat"  # key: running number; pass a request on
-SILENCE: Final = "aodv.silence"  # key: neighbour; it greeted and was not heard since
-HELLO: Final = "aodv.hello"  # key 0; perhaps greet
-SWEEP: Final = "aodv.sweep"  # key 0; forget what is long past
-
-KINDS: Final = frozenset((Rreq, Rrep, Rerr, Hello))  # of messages that are the router's
 HOPS_LIMIT: Final = 255  # what the messages can count
 DESTINATIONS_PER_ERROR: Final = 100  # so that an RERR fits a frame
 NUMBERS_PER_S: Final = 100  # own numbers start at the clock times this, well above the rate of requests
 
 
-class Router:
+class RouterTimer(StrEnum):
+    REPEAT = "aodv.repeat"  # pass a request on; key: its running number
+    SILENCE = "aodv.silence"  # a neighbour that said hello was not heard since; key: the neighbour
+    HELLO = "aodv.hello"  # say hello if nothing else was broadcast; key 0
+    SWEEP = "aodv.sweep"  # forget expired entries; key 0
+
+
+class Router(Component):
     def __init__(self, host: Host, parameters: AodvParameters, on_route: Callable[[Route], None]) -> None:
-        self.host = host
+        super().__init__(host)
         self.parameters = parameters
         self.routes = RouteTable(parameters.delete_period_s)
         self.sequence = int(host.now() * NUMBERS_PER_S) % MODULUS
@@ -45,39 +48,22 @@ class Router:
         self._active_until_s = -inf  # this node is on a route that carries data
 
     def start(self) -> None:
-        self.host.set_timer(self.parameters.delete_period_s, (SWEEP, 0))
+        self.host.set_timer(self.parameters.delete_period_s, (RouterTimer.SWEEP, 0))
         if self.parameters.hello:
-            self.host.set_timer(self.host.random.random() * self.parameters.hello_interval_s, (HELLO, 0))
+            self.host.set_timer(self.host.random.random() * self.parameters.hello_interval_s, (RouterTimer.HELLO, 0))
 
-    def on_message(self, sender: int, message: Message) -> bool:
-        if self._greeters and sender in self._greeters:
-            self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
-        if type(message) not in KINDS:  # of all that is heard, most
-            return False
-        if type(message) is Rreq:
-            self._on_request(sender, message)
-        elif type(message) is Rrep:
-            self._on_reply(sender, message)
-        elif type(message) is Rerr:
-            self._on_error(sender, message)
-        elif type(message) is Hello:
-            self._on_hello(sender, message)
-        return True
-
-    def on_timer(self, timer: Timer) -> bool:
-        name, key = timer
-        if name == REPEAT:
-            self._broadcast(self._repeats.pop(key))
-        elif name == SILENCE:
-            del self._greeters[key]
-            self.lose_neighbour(key)
-        elif name == HELLO:
-            self._greet()
-        elif name == SWEEP:
-            self._sweep()
-        else:
-            return False
-        return True
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on(Rreq, self._on_request)
+        inputs.on(Rrep, self._on_reply)
+        inputs.on(Rerr, self._on_error)
+        inputs.on(Hello, self._on_hello)
+        inputs.on_failure(Rrep, self._on_reply_failed)
+        inputs.on_timer(RouterTimer.REPEAT, self._send_repeat)
+        inputs.on_timer(RouterTimer.SWEEP, self._sweep)
+        if self.parameters.hello:
+            inputs.on_any_message(self._on_heard)
+            inputs.on_timer(RouterTimer.HELLO, self._greet)
+            inputs.on_timer(RouterTimer.SILENCE, self._on_silence)
 
     def use(self, *destinations: int) -> None:
         """Data flows: the routes that carry it stay alive."""
@@ -169,7 +155,10 @@ class Router:
         demanded = newest(request.destination_sequence, known.sequence if known is not None else None)
         self._repeats[self._repeats_so_far] = request.onward(demanded)
         jitter_s = self.host.random.random() * self.parameters.broadcast_jitter_s
-        self.host.set_timer(jitter_s, (REPEAT, self._repeats_so_far))
+        self.host.set_timer(jitter_s, (RouterTimer.REPEAT, self._repeats_so_far))
+
+    def _send_repeat(self, number: int) -> None:
+        self._broadcast(self._repeats.pop(number))
 
     def _on_reply(self, sender: int, reply: Rrep) -> None:
         self._meet(sender, self.host.now())
@@ -208,7 +197,7 @@ class Router:
 
     # -- Broken links --------------------------------------------------------------------------------------------
 
-    def blacklist(self, neighbour: int) -> None:
+    def _on_reply_failed(self, neighbour: int, reply: Rrep) -> None:
         """An RREP did not reach the neighbour: perhaps it is heard but does not hear."""
         if self.parameters.blacklist_timeout_s > 0:
             self._blacklist[neighbour] = self.host.now() + self.parameters.blacklist_timeout_s
@@ -257,7 +246,16 @@ class Router:
 
     # -- Greetings and housekeeping ------------------------------------------------------------------------------
 
-    def _greet(self) -> None:
+    def _on_heard(self, sender: int, message: Message) -> None:
+        """Each frame of a neighbour that says hello shows that it is there."""
+        if sender in self._greeters:
+            self.host.set_timer(self.parameters.silence_s, (RouterTimer.SILENCE, sender))
+
+    def _on_silence(self, neighbour: int) -> None:
+        del self._greeters[neighbour]
+        self.lose_neighbour(neighbour)
+
+    def _greet(self, _: int) -> None:
         """A node on an active route is heard at least once per hello interval, if only by a hello."""
         now_s = self.host.now()
         pause_s = self.parameters.hello_interval_s * (0.75 + 0.25 * self.host.random.random())
@@ -265,19 +263,19 @@ class Router:
             if now_s - self._last_broadcast_s >= 0.75 * self.parameters.hello_interval_s:
                 self._broadcast(Hello(self.sequence, _milliseconds(self.parameters.silence_s)))
             pause_s -= now_s - self._last_broadcast_s
-        self.host.set_timer(max(0.0, pause_s), (HELLO, 0))
+        self.host.set_timer(max(0.0, pause_s), (RouterTimer.HELLO, 0))
 
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.sequence, 1, sender, hello.lifetime_ms / 1000)
         if self.parameters.hello:
             self._greeters[sender] = None
-            self.host.set_timer(self.parameters.silence_s, (SILENCE, sender))
+            self.host.set_timer(self.parameters.silence_s, (RouterTimer.SILENCE, sender))
 
-    def _sweep(self) -> None:
+    def _sweep(self, _: int) -> None:
         now_s = self.host.now()
         self.routes.sweep(now_s)
         self._blacklist = {neighbour: until_s for neighbour, until_s in self._blacklist.items() if now_s < until_s}
-        self.host.set_timer(self.parameters.delete_period_s, (SWEEP, 0))
+        self.host.set_timer(self.parameters.delete_period_s, (RouterTimer.SWEEP, 0))
 
     def _broadcast(self, message: Message) -> None:
         self._last_broadcast_s = self.host.now()

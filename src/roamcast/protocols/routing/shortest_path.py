@@ -9,20 +9,27 @@ from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import NOBODY, Host, Message
-from roamcast.protocols.routing.api import Drop, Unicast, UnicastOwner
-from roamcast.protocols.routing.messages import Control, Routed
+from roamcast.protocols.components import Inputs
+from roamcast.protocols.routing.api import Arrived, Drop, Unicast, Unreachable
+from roamcast.protocols.routing.messages import Routed
 
 HOPS_MAX: Final = 255
 """Shortest paths do not loop, but a packet may chase a moving destination for a while."""
 
 
 class ShortestPath(Unicast):
-    def __init__(self, host: Host, owner: UnicastOwner, attempts_max: int = 3) -> None:
-        super().__init__(host, owner)
+    def __init__(
+        self, host: Host, inputs: Inputs, arrived: Arrived, unreachable: Unreachable, attempts_max: int = 3
+    ) -> None:
+        super().__init__(host, inputs, arrived, unreachable)
         if host.oracle is None:
             raise ConfigurationError("unicast: 'oracle' needs the simulator's global view; allowed here: aodv")
         self._oracle = host.oracle
         self._attempts_max = attempts_max
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on(Routed, self._on_packet)
+        inputs.on_failure(Routed, self._on_packet_failed)
 
     def start(self) -> None:
         """Nothing to set up: the oracle knows."""
@@ -34,26 +41,20 @@ class ShortestPath(Unicast):
             self.host.dropped(Drop.NO_ROUTE)
             self._give_up_later(destination, payload)
 
-    def on_message(self, sender: int, message: Message) -> bool:
-        if type(message) is not Routed:
-            return isinstance(message, Control)
-        if message.destination == self.host.address:
-            self._owner.on_unicast(message.source, message.payload, message.hops)
-        elif message.hops >= HOPS_MAX:
+    def _on_packet(self, sender: int, packet: Routed[Message]) -> None:
+        if packet.destination == self.host.address:
+            self._arrived(packet.source, packet.payload, packet.hops)
+        elif packet.hops >= HOPS_MAX:
             self.host.dropped(Drop.TOO_MANY_HOPS)
-        elif not self._forward(message.onward()):
+        elif not self._forward(packet.onward()):
             self.host.dropped(Drop.NO_ROUTE)
-        return True
 
-    def on_send_failed(self, neighbour: int, message: Message) -> bool:
-        if type(message) is not Routed:
-            return isinstance(message, Control)
-        if message.attempt < self._attempts_max and self._forward(message.again()):
-            return True
+    def _on_packet_failed(self, neighbour: int, packet: Routed[Message]) -> None:
+        if packet.attempt < self._attempts_max and self._forward(packet.again()):
+            return
         self.host.dropped(Drop.LINK_BROKEN)
-        if message.source == self.host.address:
-            self._owner.on_unreachable(message.destination, message.payload)
-        return True
+        if packet.source == self.host.address:
+            self._unreachable(packet.destination, packet.payload)
 
     def _forward(self, packet: Routed[Message]) -> bool:
         next_hop = self._oracle.next_hop(self.host.address, packet.destination)

@@ -44,13 +44,13 @@ from mypy_extensions import mypyc_attr
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
+from roamcast.protocols.somer.chain_tree import TreeProtocol
 from roamcast.protocols.somer.messages import Advertisement, Distances, Entry, RoleReport, RouteReport
 from roamcast.protocols.somer.overlay import LIFETIME_PERIODS, Overlay
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.roles import Roles
 from roamcast.protocols.somer.routes import Routes
 from roamcast.protocols.trees.messages import Path, Refresh, Subscription
-from roamcast.protocols.trees.tree import TreeProtocol
 
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
 ROUTES_HOLD_S: Final = 0.05  # trees within reach that were not, or no longer are, wait so long to be reported together

@@ -7,7 +7,10 @@ from roamcast.interests import Interest, union_all
 
 
 class Children:
-    def __init__(self) -> None:
+    """At most `children_max` of them, so that no neighbour can make this node remember ever more addresses."""
+
+    def __init__(self, children_max: int = 256) -> None:
+        self._max = children_max
         self._interests: dict[int, Interest | None] = {}
         self._heard_s: dict[int, float] = {}
         self.proxied: Interest | None = None  # union of what the children's subtrees want
@@ -24,11 +27,23 @@ class Children:
     def interest(self, child: int) -> Interest | None:
         return self._interests[child]
 
-    def put(self, child: int, interest: Interest | None, now_s: float) -> None:
+    def put(self, child: int, interest: Interest | None, now_s: float) -> bool:
+        """False if it is refused: there are too many children, or they speak another interest language."""
+        if child not in self._interests and len(self._interests) >= self._max:
+            return False
+        if interest is not None and self.proxied is not None and type(interest) is not type(self.proxied):
+            return False
         known = child in self._interests and self._interests[child] == interest
         self._interests[child] = interest
         self._heard_s[child] = now_s
         if not known:
+            self._unite()
+        return True
+
+    def forget_other_languages(self, own: Interest) -> None:
+        """The application speaks this language, so what children said in another one was nonsense."""
+        if self.proxied is not None and type(self.proxied) is not type(own):
+            self._interests = dict.fromkeys(self._interests)
             self._unite()
 
     def remove(self, child: int) -> bool:

@@ -4,7 +4,7 @@ Each metric gives an offer a rank; the lowest wins. Ties go to the lower level, 
 choice never depends on the order in which the replies came in.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from roamcast.protocols.trees.standing import Standing
 
@@ -37,3 +37,6 @@ def publication_overhead(offer: Offer) -> Rank:
 def combination(offer: Offer) -> Rank:
     """CM: the product of both. A level of 0 would make every root win at once, hence the added one."""
     return ((offer.standing.level + 1) * offer.overhead, offer.standing.level, offer.parent)
+
+
+METRICS: Final[dict[str, Metric]] = {"SM": shortest_path, "PM": publication_overhead, "CM": combination}

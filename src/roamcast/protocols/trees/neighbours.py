@@ -13,14 +13,18 @@ class Neighbour(NamedTuple):
 
 
 class Neighbours:
-    """The last refresh of each neighbour, forgotten after `lifetime_s`."""
+    """The last refresh of each neighbour, forgotten after `lifetime_s`; of more than `capacity` the one heard longest
+    ago goes first."""
 
-    def __init__(self, lifetime_s: float) -> None:
+    def __init__(self, lifetime_s: float, capacity: int = 512) -> None:
         self._lifetime_s = lifetime_s
+        self._capacity = capacity
         self._known: dict[int, Neighbour] = {}
         self.newest_sequence = 0  # of all trees ever heard
 
     def hear(self, address: int, refresh: Refresh, now_s: float) -> None:
+        if len(self._known) >= self._capacity and address not in self._known:
+            del self._known[min(self._known.values(), key=_heard_s).address]
         self._known[address] = Neighbour(address, refresh, now_s)
         if refresh.sequence > self.newest_sequence:
             self.newest_sequence = refresh.sequence
@@ -40,3 +44,7 @@ class Neighbours:
                 del self._known[neighbour.address]
             else:
                 yield neighbour
+
+
+def _heard_s(neighbour: Neighbour) -> float:
+    return neighbour.heard_s

@@ -1,46 +1,84 @@
-"""What can be tuned about a publish/subscribe tree; each protocol's own parameters extend these."""
+"""What can be tuned about a publish/subscribe tree; each protocol's own parameters extend these.
+
+The three protocols with a single tree come in three *settings*, since no source has all their timers:
+
+- `table`: the periods of table 6.1 of the thesis, in which all four protocols refresh every 10 s.
+- `published`: the timers of their own sources. Those of PS-MAODV are taken from REDS, the middleware of the same group:
+  hellos every 4 s, a parent is lost after 3 of them, replies are awaited for 1.5 s. The papers on SHOPPARENT and DSAPST
+  give no timers; they get the same.
+- `tuned`: the strongest we know: a refresh every 4 s, replies awaited for 0.5 s, and for DSAPST a probe through the own
+  parent that reveals a broken link early.
+
+A setting gives the parameters that it names their values; a parameter that is given explicitly overrides it.
+"""
+
+from typing import Any, ClassVar, Final, Literal
+
+from msgspec.structs import force_setattr
 
 from roamcast.protocols import api
 from roamcast.protocols.api import require
+from roamcast.seeds import Random
+
+BY_SETTING: Final = -1.0
+"""Default of a parameter whose value follows from `setting`."""
+
+Settings = dict[str, dict[str, Any]]
 
 
 class TreeParameters(api.Parameters, frozen=True):
-    refresh_period_s: float = 10.0  # the root's refresh runs through the tree so often (thesis, table 6.1)
-    refresh_losses_max: int = 3  # so many periods without a new refresh, and the parent counts as lost
-    jitter: float = 0.1  # periods and waits are stretched by a random share of up to this (table 6.1: 5-10 %)
-    forward_jitter_s: float = 0.01  # a refresh is passed on after a uniform time up to this, against collisions
-    join_wait_s: float = 0.5  # how long a joining node collects replies before it takes the best
-    offer_wait_s: float = 0.05  # the same after a refresh came by unasked: others of the same wave come right behind it
-    join_attempts: int = 3  # requests without any reply before a node helps itself
-    report_hold_s: float = 0.02  # a changed interest waits so long for further changes before it climbs
-    linger_s: float = 2.0  # a node that changes its parent keeps the old link working for so long
-    waiting_max: int = 256  # climbing events kept while there is no parent; beyond it the oldest is dropped
-    waiting_max_s: float = 4.0  # nor are they kept longer; three requests for a parent take less
+    refresh_period_s: float = 10.0  # s, above 0: the root's refresh runs through the tree so often (table 6.1)
+    refresh_losses_max: int = 3  # periods, at least 1, without a new refresh until the parent counts as lost
+    jitter: float = 0.1  # share, 0 to 1: periods and waits are stretched at random by up to this (table 6.1: 5-10 %)
+    forward_jitter_s: float = 0.01  # s, at least 0: a refresh is passed on after up to this, against collisions
+    join_wait_s: float = 0.5  # s, above 0: a joining node collects replies so long before it takes the best (4.2)
+    offer_wait_s: float = 0.05  # s, above 0: the same after a refresh came by unasked; its wave comes right behind it
+    join_attempts: int = 3  # requests, at least 1, without a reply before a node helps itself
+    search_slowdown_max: int = 4  # at least 1: the n-th request in a row waits n times as long, up to this
+    start_within_s: float = 0.1  # s, at least 0: nodes that are switched on together first speak within this time
+    settle_s: float = 2.0  # s, at least 0: a node's first events wait so long after it joined its first tree
+    report_hold_s: float = 0.02  # s, at least 0: a changed interest waits so long for further changes
+    linger_s: float = 2.0  # s, at least 0: a node that changes its parent keeps the old link working so long
+    waiting_max: int = 256  # events, at least 1, kept while there is no parent; beyond it the oldest is dropped
+    waiting_max_s: float = 4.0  # s, at least 0: nor are they kept longer; three requests for a parent take less
+    request_patience_s: float = 0.4  # s, at least 0: a node does not ask its root for the same again within this time
+    path_max: int = 64  # hops, at least 1: a request that has climbed so far has gone astray
+    neighbours_max: int = 512  # nodes, at least 1, whose state is kept; a bound on memory
+    children_max: int = 256  # nodes, at least 1: further ones are refused as children; a bound on memory
+    metric: Literal["SM", "PM", "CM"] = "SM"  # how parents are chosen: shortest path, overhead, both (4.2.2)
+
+    settings: ClassVar[Settings] = {}
 
     def __post_init__(self) -> None:
         for field in ("refresh_period_s", "join_wait_s", "offer_wait_s"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        for field in ("forward_jitter_s", "report_hold_s", "linger_s", "waiting_max_s"):
+        for field in ("forward_jitter_s", "report_hold_s", "linger_s", "waiting_max_s", "request_patience_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
-        for field in ("refresh_losses_max", "join_attempts", "waiting_max"):
+        for field in ("start_within_s", "settle_s"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
+        for field in ("refresh_losses_max", "join_attempts", "search_slowdown_max", "waiting_max", "path_max"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        for field in ("neighbours_max", "children_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         require(0 <= self.jitter < 1, "jitter", self.jitter, "at least 0 and below 1")
 
     @property
     def silence_s(self) -> float:
-        """Without a new refresh for this long, the way to the root is lost."""
+        """Without a new refresh for this long, the path to the root is lost."""
         return self.refresh_losses_max * self.refresh_period_s * (1 + self.jitter)
 
+    def stretched(self, duration_s: float, random: Random) -> float:
+        """A duration with jitter."""
+        return duration_s * (1 + self.jitter * random.random())
 
-class PsMaodvParameters(TreeParameters, frozen=True):
-    refresh_period_s: float = 4.0  # group hello; REDS's value
 
+class AppraisalParameters(TreeParameters, frozen=True):
+    """What the metrics PM and CM need: how an interest's overhead is reckoned."""
 
-class SpComboParameters(PsMaodvParameters, frozen=True):
-    receive_cost: float = 1.0  # weight of an event received on the path to the root
-    transmit_cost: float = 1.0  # weight of an event sent there
-    pool: float = 10_000.0  # different contents that events are spread over
-    appraisal_wait_s: float = 0.15  # how long a node that heard a refresh collects appraised offers
+    receive_cost: float = 1.0  # at least 0: weight of an event received on the path to the root
+    transmit_cost: float = 1.0  # at least 0: weight of an event sent there
+    pool: float = 10_000.0  # above 0: different contents that events are spread over
+    appraisal_wait_s: float = 0.15  # s, above 0: a node that heard a refresh collects appraised offers so long
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,12 +88,54 @@ class SpComboParameters(PsMaodvParameters, frozen=True):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
 
 
-class DsapstParameters(PsMaodvParameters, frozen=True):
-    probe_period_s: float = 10.0  # a node looks for a better place so often; the thesis' period of the tree
-    chance_min: float = 0.05  # added to the overlap when a candidate is drawn, so that all have a chance
-    pool: float = 10_000.0  # different contents that events are spread over
+class SingleTreeParameters(AppraisalParameters, frozen=True):
+    setting: Literal["table", "published", "tuned"] = "tuned"  # where the timers are from; see the module's text
+    refresh_period_s: float = BY_SETTING  # s: table 10, published 4, tuned 4
+    join_wait_s: float = BY_SETTING  # s: table 0.5 (not in the table), published 1.5, tuned 0.5
+    lead_after_s: float = 0.6  # s, at least 0: a node that found no tree at its start leads one no sooner
+    lead_within_s: float = 2.0  # s, at least lead_after_s: and no later
+    lead_lateness: float = 8.0  # at least 1: power that skews the time between toward its end; see `leadership.py`
+    merge_patience_s: float = 0.5  # s, above 0: a merge that was asked for or agreed to is not taken up again so long
+    merge_tries: int = 4  # at least 1: how often a merge is asked for after a node of the other tree was heard
+
+    settings: ClassVar[Settings] = {
+        "table": {"refresh_period_s": 10.0, "join_wait_s": 0.5},
+        "published": {"refresh_period_s": 4.0, "join_wait_s": 1.5},
+        "tuned": {"refresh_period_s": 4.0, "join_wait_s": 0.5},
+    }
 
     def __post_init__(self) -> None:
+        for field, value in type(self).settings[self.setting].items():
+            if getattr(self, field) == BY_SETTING:
+                force_setattr(self, field, value)
         super().__post_init__()
-        for field in ("probe_period_s", "chance_min", "pool"):
+        require(self.lead_after_s >= 0, "lead_after_s", self.lead_after_s, "at least 0")
+        require(self.lead_within_s >= self.lead_after_s, "lead_within_s", self.lead_within_s, "at least lead_after_s")
+        require(self.lead_lateness >= 1, "lead_lateness", self.lead_lateness, "at least 1")
+        require(self.merge_patience_s > 0, "merge_patience_s", self.merge_patience_s, "above 0")
+        require(self.merge_tries >= 1, "merge_tries", self.merge_tries, "at least 1")
+
+
+class PsMaodvParameters(SingleTreeParameters, frozen=True):
+    """PS-MAODV has no parameters of its own."""
+
+
+class SpComboParameters(SingleTreeParameters, frozen=True):
+    metric: Literal["SM", "PM", "CM"] = "CM"  # the combination is what makes it SP-COMBO
+
+
+class DsapstParameters(SingleTreeParameters, frozen=True):
+    probe_period_s: float = 10.0  # s, above 0: a node looks for a better place so often; the thesis' tree period
+    probe_level_min: int = 2  # at least 1: nodes nearer to the root do not probe (thesis, 4.2.2)
+    chance_min: float = 0.05  # above 0: added to the overlap when a candidate is drawn, so that each has a chance
+    probes_parent: Literal["by-setting", "yes", "no"] = "by-setting"  # table no, published no, tuned yes
+
+    settings: ClassVar[Settings] = SingleTreeParameters.settings
+
+    def __post_init__(self) -> None:
+        if self.probes_parent == "by-setting":
+            force_setattr(self, "probes_parent", "yes" if self.setting == "tuned" else "no")
+        super().__post_init__()
+        for field in ("probe_period_s", "chance_min"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
+        require(self.probe_level_min >= 1, "probe_level_min", self.probe_level_min, "at least 1")

@@ -1,150 +1,129 @@
-"""Asking the root for a newer sequence number: how those get a parent whose neighbours all stand too low, and how two
-trees become one.
+"""Asking the root for a newer sequence number: how a node gets a parent when its neighbours all stand too low, and how
+two trees become one.
 
 Theory of operation
 -------------------
-A `SequenceRequest` climbs to the root, or to the first ancestor whose sequence number is new enough, and a
-`SequenceGrant` comes back along the same path, lifting everybody on it. Who asked for the sake of others then replies
-to them. A request that climbs inside the asker's own subtree ends at the asker, and so cannot bring a loop about.
+A `SequenceRequest` climbs to the root, or to the first ancestor whose sequence number is new enough. A `SequenceGrant`
+comes back along the same path and lifts every node on it. The node that asked for the sake of others then replies to
+them. A request that climbs inside the asker's own subtree ends at the asker, and so cannot bring a loop about.
 
-Merging. Who hears of a tree with a lower root address asks its own root to absorb it; if the root agrees, the grant
-makes the one who asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer than
-both. Members of that tree take the sender as their parent and pass it on, until their old root has become a member too.
-A member whose number has risen meanwhile cannot follow; it broadcasts its own refresh, and the merge is asked for again
-with a number above that one.
-This is MAODV's partition merge, in which the higher address initiates and survives; the difference is that not only the
-path between the roots is turned round but everybody takes the shortest way to the tree that absorbs him.
+Merging. A node that hears of a tree with a lower root address asks its own root to absorb it. If the root agrees, the
+grant makes the node that asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer
+than both. Members of that tree take the sender as their parent and pass it on, until their old root has become a member
+too. A member whose number has risen meanwhile cannot follow; it broadcasts its own refresh, and the merge is asked for
+again with a number above that one. This is MAODV's partition merge, in which the higher address initiates and survives.
+The difference: not only the path between the roots is turned round, but every node takes the shortest path to the tree
+that absorbs it.
 """
-
-from abc import abstractmethod
-from typing import Final, Literal
 
 from mypy_extensions import mypyc_attr
 
 from roamcast.protocols.api import NOBODY, Host
-from roamcast.protocols.trees.dissemination import Disseminator
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.trees.membership import Membership
 from roamcast.protocols.trees.messages import JoinRequest, Refresh, SequenceGrant, SequenceRequest
 from roamcast.protocols.trees.parameters import TreeParameters
-from roamcast.protocols.trees.standing import NEWBORN, Standing
-
-Role = Literal["searching", "member", "root"]
-
-REQUEST_PATIENCE_S: Final = 0.4
-"""A node does not ask its root for the same thing twice within this time."""
-
-PATH_MAX: Final = 64
-"""A request that has climbed this far is going astray."""
+from roamcast.protocols.trees.standing import SEQUENCE_MAX, Standing
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class PetitioningTree(Disseminator):
+class Petitions(Component):
     """The part of a tree node that asks its root, or answers as one."""
 
-    def __init__(self, host: Host, parameters: TreeParameters) -> None:
-        super().__init__(host, parameters.report_hold_s, parameters.waiting_max, parameters.waiting_max_s)
-        self.role: Role = "searching"
-        self.root = NOBODY
-        self.standing = NEWBORN
-        self._absorbs = NOBODY  # to be named in the next refresh
+    def __init__(self, host: Host, parameters: TreeParameters, membership: Membership) -> None:
+        super().__init__(host)
+        self._membership = membership
+        self._place = membership.place
+        self._children = membership.children
+        self._patience_s = parameters.request_patience_s
+        self._path_max = parameters.path_max
+        self._peers_max = parameters.neighbours_max
         self._askers: dict[int, JoinRequest] = {}  # neighbours that wait for a newer sequence number
         self._asked_until_s: dict[int, float] = {}  # tree to absorb, or NOBODY -> when the root may be asked again
         self._asked_sequence = 0  # the sequence number that was last asked for
+        membership.on_insistent_request = self.ask_for
 
-    @property
-    def is_root(self) -> bool:
-        return self.role == "root"
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on(SequenceRequest, self._on_request)
+        inputs.on(SequenceGrant, self._on_grant)
 
-    def _may_follow(self, root: int, offered: Standing) -> bool:
-        """Whether who stands there may be the parent: above this node, and not in a tree whose root this node was
-        before a crash. That tree has no root any more and does not know yet."""
-        return root != self.host.address and offered.above(self.standing)
+    def ask_for(self, asker: int, message: JoinRequest) -> None:
+        """A neighbour needs a parent, and this node stands too low to be one."""
+        if message.sequence < SEQUENCE_MAX and (asker in self._askers or len(self._askers) < self._peers_max):
+            self._askers[asker] = message
+            self._ask(SequenceRequest(message.sequence + 1))
 
-    def _agrees_to_merge(self, message: SequenceRequest) -> bool:
-        """The root decides whether to absorb the tree of `message.absorb`."""
-        return False
+    def request_merge(self, refresh: Refresh) -> None:
+        """Asks the own root to absorb another tree, one of whose nodes was heard."""
+        needed = max(refresh.sequence, self._place.standing.sequence) + 1
+        distance = self._place.standing.level + refresh.level + 1
+        if needed <= SEQUENCE_MAX:
+            self._ask(SequenceRequest(needed, refresh.root, distance))
 
-    @abstractmethod
-    def _stand(self, root: int, standing: Standing) -> None:
-        """Rises to a new standing."""
-
-    @abstractmethod
-    def _send_refresh(self) -> None:
-        """Broadcasts the own standing, and which tree shall be absorbed."""
-
-    @abstractmethod
-    def _pass_on(self) -> None:
-        """The same soon."""
-
-    @abstractmethod
-    def _reply(self, asker: int, request: JoinRequest) -> None:
-        """Offers to be the parent of a node that asked."""
-
-    def _request_sequence(self, message: SequenceRequest) -> None:
+    def _ask(self, message: SequenceRequest) -> None:
         """Asks the root, which may be this node. Of several that ask for the same in a while, one is enough."""
         now = self.host.now()
         again = now < self._asked_until_s.get(message.absorb, 0.0)
         if again and (message.absorb != NOBODY or message.needed <= self._asked_sequence):
             return
-        self._asked_until_s[message.absorb] = now + REQUEST_PATIENCE_S
+        if len(self._asked_until_s) >= self._peers_max:
+            self._asked_until_s = {tree: until_s for tree, until_s in self._asked_until_s.items() if until_s > now}
+        self._asked_until_s[message.absorb] = now + self._patience_s
         if message.absorb == NOBODY:
             self._asked_sequence = message.needed
-        if self.role == "root":
+        if self._place.role == "root":
             self._grant(NOBODY, message)
-        elif self.role == "member":
-            self.host.send(self.parent, message)
+        elif self._place.role == "member":
+            self.host.send(self._place.parent, message)
 
-    def _request_merge(self, refresh: Refresh) -> None:
-        """Asks the own root to absorb another tree, one of whose nodes was heard."""
-        needed = max(refresh.sequence, self.standing.sequence) + 1
-        distance = self.standing.level + refresh.level + 1
-        self._request_sequence(SequenceRequest(needed, refresh.root, distance))
-
-    def _on_sequence_request(self, sender: int, message: SequenceRequest) -> None:
-        self.children.heard(sender, self.host.now())
-        enough = message.absorb == NOBODY and self.standing.sequence >= message.needed
-        if self.role == "root" or (self.role == "member" and enough):
+    def _on_request(self, sender: int, message: SequenceRequest) -> None:
+        self._children.heard(sender, self.host.now())
+        place = self._place
+        enough = message.absorb == NOBODY and place.standing.sequence >= message.needed
+        if place.role == "root" or (place.role == "member" and enough):
             self._grant(sender, message)
-        elif message.absorb == NOBODY and len(message.path) < PATH_MAX and self.role == "member":
+        elif message.absorb == NOBODY and len(message.path) < self._path_max and place.role == "member":
             path = (*message.path, sender)
-            self.host.send(self.parent, SequenceRequest(message.needed, path=path))
-        elif len(message.path) < PATH_MAX:
+            self.host.send(place.parent, SequenceRequest(message.needed, path=path))
+        elif len(message.path) < self._path_max:
             path = (*message.path, sender)
-            self._request_sequence(SequenceRequest(message.needed, message.absorb, message.distance, path))
+            self._ask(SequenceRequest(message.needed, message.absorb, message.distance, path))
 
     def _grant(self, asker: int, message: SequenceRequest) -> None:
-        """Answers a request, as the root or as one whose sequence number is new enough already."""
-        if message.absorb != NOBODY and not self._agrees_to_merge(message):
+        """Answers a request, as the root or as a node whose sequence number is new enough already."""
+        if message.absorb != NOBODY and not self._membership.policy.agrees_to_merge(message):
             return
-        if message.needed > self.standing.sequence:
-            self.standing = Standing(message.needed, self.standing.level)
-        sequence, level = self.standing
+        place = self._place
+        if message.needed > place.standing.sequence:
+            place.standing = Standing(message.needed, place.standing.level)
+        sequence, level = place.standing
         if asker == NOBODY:
             self._use_grant(message.absorb)
         else:
-            self.host.send(asker, SequenceGrant(self.root, sequence, level, message.absorb, message.path))
+            self.host.send(asker, SequenceGrant(place.root, sequence, level, message.absorb, message.path))
 
-    def _on_sequence_grant(self, sender: int, message: SequenceGrant) -> None:
+    def _on_grant(self, sender: int, message: SequenceGrant) -> None:
+        place = self._place
         offered = Standing(message.sequence, message.level)
-        if sender != self.parent or not self._may_follow(message.root, offered):
+        if sender != place.parent or not place.may_follow(message.root, offered):
             return
-        moved = message.root != self.root or offered.level + 1 != self.standing.level
-        self._stand(message.root, Standing(offered.sequence, offered.level + 1))
+        moved = message.root != place.root or offered.level + 1 != place.standing.level
+        self._membership.stand(message.root, Standing(offered.sequence, offered.level + 1))
         if message.path:
-            sequence, level = self.standing
-            onward = SequenceGrant(self.root, sequence, level, message.absorb, message.path[:-1])
+            sequence, level = place.standing
+            onward = SequenceGrant(place.root, sequence, level, message.absorb, message.path[:-1])
             self.host.send(message.path[-1], onward)
         else:
             self._use_grant(message.absorb)
         if moved:
-            self._pass_on()
+            self._membership.forward_soon()
 
     def _use_grant(self, absorb: int) -> None:
         """The newer sequence number is here: absorb the tree that was met, or reply to those who wait."""
         if absorb != NOBODY:
-            self._absorbs = absorb
-            self._send_refresh()
+            self._membership.absorb(absorb)
             return
         askers, self._askers = self._askers, {}
         for asker, request in askers.items():
-            if self.standing.above(Standing(request.sequence, request.level)):
-                self._reply(asker, request)
+            if self._place.standing.above(Standing(request.sequence, request.level)):
+                self._membership.reply(asker, request)

@@ -21,6 +21,13 @@ from typing import Final, NamedTuple
 LEVEL_NONE: Final = 1 << 30
 """Level of a node that has never been in a tree: below every other."""
 
+LEVEL_MAX: Final = 1 << 16
+"""No node takes a parent at this level or below it: no real tree is so deep."""
+
+SEQUENCE_MAX: Final = (1 << 62) - 1
+"""The highest sequence number that a message carries. A node that would need a higher one forgets its standing, so
+that no number can be used up (see `joining.py`)."""
+
 
 class Standing(NamedTuple):
     sequence: int

@@ -1,12 +1,11 @@
 """Reference-point group mobility (Hong, Gerla, Pei and Chiang, MSWiM 1999): nodes roam around their group's centre.
 
-Each group has a reference point, not a node itself, that does a random waypoint over the area. Each member does a
-random waypoint of its own inside a disc of `group_radius_m` around it. Both start in their steady state and are
-independent, so the whole does too. The reference points stay that radius away from the border, so members never leave
-the area.
+Each group has a reference point, which is no node itself and does a random waypoint over the area. Each member does a
+random waypoint of its own inside a disc of `group_radius_m` around it. Both are independent and start in their steady
+state, so their sum does too. Reference points stay that radius away from the border, so members never leave the area.
 
-The speeds and pauses of the scenario apply to both movements; a member's speed over ground is the sum of the two
-velocities, at most twice `speed_max_mps`.
+The speeds and pauses of the scenario apply to both movements. A member's velocity over ground is the sum of the two, so
+its speed is at most twice `speed_max_mps`.
 """
 
 from roamcast.errors import ConfigurationError
@@ -19,7 +18,7 @@ from roamcast.world.scenario import Scenario
 def paths(scenario: Scenario, seed: int) -> list[list[Corner]]:
     centres, offsets = centres_and_offsets(scenario, seed)
     groups = scenario.mobility.groups
-    return [_sum(centres, node % groups, offsets, node) for node in range(scenario.nodes)]
+    return [added(centres, node % groups, offsets, node) for node in range(scenario.nodes)]
 
 
 def centres_and_offsets(scenario: Scenario, seed: int) -> tuple[Movements, Movements]:
@@ -41,8 +40,8 @@ def centres_and_offsets(scenario: Scenario, seed: int) -> tuple[Movements, Movem
     return centres, offsets
 
 
-def _sum(centres: Movements, group: int, offsets: Movements, node: int) -> list[Corner]:
-    """The sum of two piecewise linear movements turns wherever one of them does."""
+def added(centres: Movements, group: int, offsets: Movements, node: int) -> list[Corner]:
+    """The sum of two piecewise linear movements, which turns wherever one of them does."""
     times_s = sorted({corner[0] for corner in (*centres.corners(group), *offsets.corners(node))})
     corners: list[Corner] = []
     for t_s in times_s:

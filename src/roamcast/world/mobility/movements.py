@@ -48,6 +48,13 @@ class Movements:
     def corners(self, node: int) -> tuple[Corner, ...]:
         return self._corners[node]
 
+    def until(self, node: int, end_s: float) -> list[Corner]:
+        """Its corners before `end_s`, and where it is then if it is still moving."""
+        corners = [corner for corner in self._corners[node] if corner[0] < end_s]
+        if self.velocity(node, corners[-1][0]) != (0.0, 0.0):
+            corners.append((end_s, *self.position(node, end_s)))
+        return corners
+
     def legs(self, node: int) -> list[Leg]:
         """Its straight stretches in order of time; the last one has no end and velocity 0."""
         return self._legs[node]

@@ -86,10 +86,10 @@ def trips(region: Region, mobility: Mobility, duration_s: float, random: Random)
 def _steady_start(region: Region, mobility: Mobility, random: Random) -> tuple[list[Corner], Point, float]:
     """The corners up to the start of the first trip, that trip's end, and its speed."""
     pause_mean_s = (mobility.pause_min_s + mobility.pause_max_s) / 2
-    trip_mean_s = region.mean_trip_m * _mean_slowness(mobility.speed_min_mps, mobility.speed_max_mps)
+    trip_mean_s = region.mean_trip_m * mean_slowness(mobility.speed_min_mps, mobility.speed_max_mps)
     if random.random() < pause_mean_s / (pause_mean_s + trip_mean_s):
         corners = [(0.0, *region.point(random))]
-        _rest(corners, _residual_pause_s(mobility.pause_min_s, mobility.pause_max_s, random.random()))
+        _rest(corners, residual_pause_s(mobility.pause_min_s, mobility.pause_max_s, random.random()))
         return corners, region.point(random), random.uniform(mobility.speed_min_mps, mobility.speed_max_mps)
     while True:
         (from_x_m, from_y_m), destination = region.point(random), region.point(random)
@@ -115,7 +115,7 @@ def _rest(corners: list[Corner], pause_s: float) -> None:
         corners.append((t_s + pause_s, x_m, y_m))
 
 
-def _residual_pause_s(pause_min_s: float, pause_max_s: float, share: float) -> float:
+def residual_pause_s(pause_min_s: float, pause_max_s: float, share: float) -> float:
     """Inverse of the residual's distribution: flat up to the shortest pause, then falling linearly to the longest."""
     total_s = pause_min_s + pause_max_s
     if share * total_s < 2 * pause_min_s:
@@ -123,7 +123,7 @@ def _residual_pause_s(pause_min_s: float, pause_max_s: float, share: float) -> f
     return pause_max_s - sqrt((1 - share) * (pause_max_s**2 - pause_min_s**2))
 
 
-def _mean_slowness(speed_min_mps: float, speed_max_mps: float) -> float:
+def mean_slowness(speed_min_mps: float, speed_max_mps: float) -> float:
     """E[1/v] of a uniform speed, in seconds per metre."""
     if speed_max_mps - speed_min_mps < 1e-9 * speed_max_mps:
         return 1 / speed_max_mps

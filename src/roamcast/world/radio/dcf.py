@@ -25,28 +25,22 @@ Cost must not depend on the number of slots, and little on the number of neighbo
 So a frame costs two events (start, end) and one short loop over its hearers at each.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.radio.dcf_settings import (
     ACK_BYTES,
     CTS_BYTES,
-    DIFS_S,
-    PREAMBLE_S,
     RTS_BYTES,
     SENSE_S,
-    SIFS_S,
-    SLOT_S,
     TRIES_LONG,
     TRIES_SHORT,
-    WINDOW_MAX,
-    WINDOW_MIN,
     DcfSettings,
 )
 from roamcast.world.radio.interference import Interference
 from roamcast.world.radio.medium import Medium
-from roamcast.world.radio.rate import Rate
 from roamcast.world.radio.station import DcfFrame, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
@@ -61,48 +55,63 @@ class DcfMedium(Medium):
         topology: Topology,
         random: Random,
         loss: float,
+        frame_bytes_max: int,
         settings: DcfSettings,
         interference: Interference,
     ) -> None:
-        super().__init__(scheduler, topology, random, loss)
+        super().__init__(scheduler, topology, random, loss, frame_bytes_max)
         self._interference = interference
         self._queue_frames = settings.queue_frames
         self._overhead_bytes = settings.overhead_bytes
         self._rts_threshold_bytes = settings.rts_threshold_bytes
-        self._broadcast_rate = Rate(settings.broadcast_rate_bps)
-        self._data_rate = Rate(settings.data_rate_bps)
-        self._control_rate = Rate(settings.control_rate_bps)
+        self._queue_lifetime_s = settings.queue_lifetime_s
+        self._slot_s = settings.phy.slot_s
+        self._sifs_s = settings.phy.sifs_s
+        self._difs_s = settings.phy.difs_s
+        self._window_min = settings.phy.window_min
+        self._window_max = settings.phy.window_max
+        self._broadcast_rate = settings.broadcast_rate
+        self._data_rate = settings.data_rate
+        self._control_rate = settings.control_rate
         self._window_extra = 1 if settings.window_inclusive else 0
         self._eifs_s = settings.extended_ifs_s
-        self._ack_s = PREAMBLE_S + ACK_BYTES * 8 / settings.control_rate_bps
-        self._cts_s = PREAMBLE_S + CTS_BYTES * 8 / settings.control_rate_bps
-        self._rts_s = PREAMBLE_S + RTS_BYTES * 8 / settings.control_rate_bps
-        self._stations = [Station(self, node) for node in range(topology.nodes)]
+        self._ack_s = settings.control_rate.duration_s(ACK_BYTES)
+        self._cts_s = settings.control_rate.duration_s(CTS_BYTES)
+        self._rts_s = settings.control_rate.duration_s(RTS_BYTES)
+        self._stations = [Station(self, node, self._difs_s, self._window_min) for node in range(topology.nodes)]
 
     # -- from the protocol ---------------------------------------------------------------------------------------
 
-    def attach(self, node: int, listener: Protocol | None) -> None:
+    def attach(self, node: int, listener: Listener | None) -> None:
         self._stations[node].listener = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
         station = self._stations[sender]
         if station.head is not None and len(station.queue) + 1 >= self._queue_frames:
-            self._fail("queue")  # as ns-2, without a word to the protocol: it says nothing about the neighbour
+            self._fail("queue")  # silently, as in ns-2: it says nothing about the neighbour
             return
         rate, nav_s = self._broadcast_rate, 0.0
         if receiver != NOBODY:
-            rate, nav_s = self._data_rate, SIFS_S + self._ack_s
+            rate, nav_s = self._data_rate, self._sifs_s + self._ack_s
         size += self._overhead_bytes
-        airtime_s = PREAMBLE_S + size * 8 / rate.bps
+        airtime_s = rate.duration_s(size)
         frame = DcfFrame(self, sender, receiver, message, message.label, size, airtime_s, rate, nav_s)
         if station.head is None:
             station.head = frame
             self._request_access(station)
         else:
+            frame.queued_s = self.scheduler.now
             station.queue.append(frame)
 
     def silence(self, node: int) -> None:
-        self._stations[node].silence()
+        self._stations[node].silence(self._window_min)
+
+    def backlog(self, node: int) -> int:
+        station = self._stations[node]
+        return 0 if station.head is None else 1 + len(station.queue)
+
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        self._stations[node].on_idle = call
 
     # -- access to the medium ------------------------------------------------------------------------------------
 
@@ -114,8 +123,8 @@ class DcfMedium(Medium):
         if station.busy_until > now and not station.backoff:
             self._draw_backoff(station)
         station.waiting = station.counts = True
-        due = station.busy_until + station.defer + station.backoff * SLOT_S
-        listened = station.listened = now + DIFS_S
+        due = station.busy_until + station.defer + station.backoff * self._slot_s
+        listened = station.listened = now + self._difs_s
         self.scheduler.put(due if due > listened else listened, station)
 
     def _draw_backoff(self, station: Station) -> None:
@@ -128,7 +137,7 @@ class DcfMedium(Medium):
         if station.committed:
             station.committed = False
         else:
-            due = station.busy_until + station.defer + station.backoff * SLOT_S
+            due = station.busy_until + station.defer + station.backoff * self._slot_s
             if due > self.scheduler.now + ROUNDING_S:
                 self.scheduler.put(due, station)
                 return
@@ -149,7 +158,7 @@ class DcfMedium(Medium):
     def _freeze(self, station: Station, now: float) -> None:
         """An idle medium becomes busy at `station`: account for the slots that passed."""
         since = station.busy_until + station.defer
-        due = since + station.backoff * SLOT_S
+        due = since + station.backoff * self._slot_s
         if due < station.listened:
             due = station.listened
         if station.waiting and due <= now + SENSE_S:
@@ -157,7 +166,7 @@ class DcfMedium(Medium):
         elif station.waiting and not station.backoff:
             self._draw_backoff(station)  # it was about to send after DIFS, and somebody else was first
         elif now > since:
-            passed = int((now - since) / SLOT_S + 1e-6)
+            passed = int((now - since) / self._slot_s + 1e-6)
             if station.backoff > passed:
                 station.backoff -= passed
             else:
@@ -183,7 +192,7 @@ class DcfMedium(Medium):
             sender.lock = None
             self._fail("half-duplex")
         sender.sending_until = end
-        sender.defer = DIFS_S
+        sender.defer = self._difs_s
         if end > sender.air_until:
             sender.air_until = end
         if end > sender.busy_until:
@@ -247,7 +256,7 @@ class DcfMedium(Medium):
             self._fail(reason)
             station.defer = self._eifs_s
             return False
-        station.defer = DIFS_S
+        station.defer = self._difs_s
         return True
 
     def end_broadcast(self, frame: DcfFrame) -> None:
@@ -257,12 +266,13 @@ class DcfMedium(Medium):
         assert message is not None
         self._finish(self._stations[sender])
         lossy = self.loss > 0
+        difs_s = self._difs_s
         receptions = 0
         for station in frame.stations:
             if station.lock is frame:
                 station.lock = None
                 if not lossy and station.noise is None:
-                    station.defer = DIFS_S
+                    station.defer = difs_s
                 elif not self._understood(frame, station):
                     continue
                 receptions += 1
@@ -273,22 +283,37 @@ class DcfMedium(Medium):
 
     def _finish(self, station: Station) -> None:
         """The station's head-of-queue frame is dealt with: post-backoff, then the next."""
-        station.head = station.queue.pop(0) if station.queue else None
+        station.head = self._next_frame(station) if station.queue else None
         station.exchange = None
-        station.window = WINDOW_MIN
+        station.window = self._window_min
         self._draw_backoff(station)
         if station.head is not None:
             self._request_access(station)
+        elif station.on_idle is not None:
+            call = station.on_idle
+            station.on_idle = None
+            call()
+
+    def _next_frame(self, station: Station) -> DcfFrame | None:
+        """The oldest frame of the queue that has not waited too long."""
+        queue = station.queue
+        queued_since = self.scheduler.now - self._queue_lifetime_s
+        while queue:
+            frame = queue.pop(0)
+            if frame.queued_s >= queued_since:
+                return frame
+            self._fail("queue-lifetime")
+        return None
 
     # -- unicast: RTS, CTS, data, ACK ----------------------------------------------------------------------------
 
     def _send_rts(self, data: DcfFrame) -> None:
         data.tries_short += 1
-        nav_s = SIFS_S + self._cts_s + SIFS_S + data.airtime_s + data.nav_s
+        nav_s = self._sifs_s + self._cts_s + self._sifs_s + data.airtime_s + data.nav_s
         rate = self._control_rate
         rts = DcfFrame(self, data.sender, data.receiver, None, "RTS", RTS_BYTES, self._rts_s, rate, nav_s)
         self._start(rts)
-        self._stations[data.sender].answer_by = rts.end + SIFS_S + self._cts_s + SLOT_S
+        self._stations[data.sender].answer_by = rts.end + self._sifs_s + self._cts_s + self._slot_s
 
     def _send_data(self, data: DcfFrame) -> None:
         if data.bytes >= self._rts_threshold_bytes:
@@ -296,19 +321,20 @@ class DcfMedium(Medium):
         else:
             data.tries_short += 1
         self._start(data)
-        self._stations[data.sender].answer_by = data.end + SIFS_S + self._ack_s + SLOT_S
+        self._stations[data.sender].answer_by = data.end + self._sifs_s + self._ack_s + self._slot_s
 
     def end_unicast(self, frame: DcfFrame) -> None:
         frame.is_on_air = False
         receiver = self._stations[frame.receiver]
         reserved_until = self.scheduler.now + frame.nav_s
         lossy = self.loss > 0
+        difs_s = self._difs_s
         goes_on = False
         for station in frame.stations:
             if station.lock is frame:
                 station.lock = None
                 if not lossy and station.noise is None:
-                    station.defer = DIFS_S
+                    station.defer = difs_s
                 elif not self._understood(frame, station):
                     continue
                 if station is receiver:
@@ -324,7 +350,7 @@ class DcfMedium(Medium):
         node, rate = station.node, self._control_rate
         if frame.message is not None:
             ack = DcfFrame(self, node, frame.sender, None, "ACK", ACK_BYTES, self._ack_s, rate, 0.0)
-            self.scheduler.put(now + SIFS_S, ack)
+            self.scheduler.put(now + self._sifs_s, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
                 listener = station.listener
@@ -333,12 +359,12 @@ class DcfMedium(Medium):
         elif frame.label == "RTS":
             if station.busy_until > now + ROUNDING_S:
                 return False  # somebody has reserved the air
-            nav_s = frame.nav_s - SIFS_S - self._cts_s
+            nav_s = frame.nav_s - self._sifs_s - self._cts_s
             cts = DcfFrame(self, node, frame.sender, None, "CTS", CTS_BYTES, self._cts_s, rate, nav_s)
-            self.scheduler.put(now + SIFS_S, cts)
+            self.scheduler.put(now + self._sifs_s, cts)
         elif (data := station.exchange) is not None and data.receiver == frame.sender:
             if frame.label == "CTS":
-                self.scheduler.put(now + SIFS_S, data)
+                self.scheduler.put(now + self._sifs_s, data)
             else:
                 self._finish(station)
         return True
@@ -375,7 +401,7 @@ class DcfMedium(Medium):
                 listener.on_send_failed(data.receiver, data.message)
             return
         station.exchange = None
-        station.window = min(2 * station.window + 1, WINDOW_MAX)
+        station.window = min(2 * station.window + 1, self._window_max)
         self._draw_backoff(station)
         self._request_access(station)
 

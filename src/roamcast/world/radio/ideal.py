@@ -1,12 +1,13 @@
 """The ideal radio: a frame reaches all contacts after a fixed delay, nothing collides, nothing waits.
 
 This is what the GeoRendezvous and Opportunistic Overlays papers assume. A unicast fails only if the neighbour is not in
-range when the frame is sent (or if random loss strikes it `TRIES` times in a row).
+range when the frame is sent, or if random loss hits it `TRIES` times in a row.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Scheduler
@@ -38,17 +39,18 @@ class IdealMedium(Medium):
         topology: Topology,
         random: Random,
         loss: float,
+        frame_bytes_max: int,
         delay_s: float,
         rate_bps: float,
         overhead_bytes: int,
     ) -> None:
-        super().__init__(scheduler, topology, random, loss)
+        super().__init__(scheduler, topology, random, loss, frame_bytes_max)
         self._delay_s = delay_s
         self._rate_bps = rate_bps  # for the airtime figures only
         self._overhead_bytes = overhead_bytes
-        self._listeners: list[Protocol | None] = [None] * topology.nodes
+        self._listeners: list[Listener | None] = [None] * topology.nodes
 
-    def attach(self, node: int, listener: Protocol | None) -> None:
+    def attach(self, node: int, listener: Listener | None) -> None:
         self._listeners[node] = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
@@ -62,6 +64,12 @@ class IdealMedium(Medium):
 
     def silence(self, node: int) -> None:
         """Nothing is ever queued."""
+
+    def backlog(self, node: int) -> int:
+        return 0
+
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        call()
 
     def arrive(self, frame: IdealFrame) -> None:
         assert frame.message is not None

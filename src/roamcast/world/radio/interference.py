@@ -12,29 +12,31 @@ The receiver has locked on the first frame; later ones are noise to it. Three ru
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from roamcast.protocols.api import Point
 from roamcast.seeds import Random
-from roamcast.world.mobility import Movements
-from roamcast.world.radio.dcf_settings import DETECT_S, HEADER_S, PREAMBLE_S, DcfSettings
+from roamcast.world.radio.dcf_settings import DETECT_S, DcfSettings
 from roamcast.world.radio.rate import Rate
 from roamcast.world.radio.station import DcfFrame
 
+if TYPE_CHECKING:
+    from roamcast.world.mobility import Movements
+
 CAPTURE_RATIO: Final = 10.0
-HEADER_RATE: Final = Rate(1e6)
 CROSSOVER_M: Final = 86.14  # up to here free space, beyond it two rays: 914 MHz, antennas at 1.5 m
 
 
 class Interference:
-    def __init__(self, settings: DcfSettings, movements: Movements | None, random: Random) -> None:
+    def __init__(self, settings: DcfSettings, movements: "Movements | None", random: Random) -> None:
         self._capture = settings.capture
+        self._header_rate = settings.phy.header_rate
         self._movements = movements
         self._draw: Callable[[], float] = random.random  # looked up once
 
     def survives(self, frame: DcfFrame, receiver: int, others: list[DcfFrame]) -> bool:
         if self._capture == "bit-errors":
-            chance = survival(frame, others)
+            chance = survival(frame, others, self._header_rate)
             return chance > 0 and self._draw() < chance
         if self._capture == "threshold" and self._movements is not None:
             at = self._movements.position(receiver, frame.start)
@@ -45,24 +47,26 @@ class Interference:
             return True
         return False
 
-    def _source(self, frame: DcfFrame, movements: Movements) -> Point:
+    def _source(self, frame: DcfFrame, movements: "Movements") -> Point:
         if frame.source is None:
             frame.source = movements.position(frame.sender, frame.start)
         return frame.source
 
 
-def survival(frame: DcfFrame, others: list[DcfFrame]) -> float:
+def survival(frame: DcfFrame, others: list[DcfFrame], header_rate: Rate) -> float:
     """The probability that no bit of `frame` is wrong, all signals being equally strong."""
     for other in others:
         if other.start - frame.start < DETECT_S:
             return 0.0
-    return survival_of_one(frame, others[0]) if len(others) == 1 else survival_of_many(frame, others)
+    if len(others) == 1:
+        return survival_of_one(frame, others[0], header_rate)
+    return survival_of_many(frame, others, header_rate)
 
 
-def survival_of_one(frame: DcfFrame, other: DcfFrame) -> float:
+def survival_of_one(frame: DcfFrame, other: DcfFrame, header_rate: Rate) -> float:
     """The same as `survival_of_many` for the case that is by far the most frequent: a single interferer."""
-    payload = frame.start + PREAMBLE_S
-    begin = payload - HEADER_S
+    payload = frame.start + frame.rate.preamble_s
+    begin = payload - frame.rate.header_s
     if other.start > begin:
         begin = other.start
     end = frame.end if frame.end < other.end else other.end
@@ -70,16 +74,16 @@ def survival_of_one(frame: DcfFrame, other: DcfFrame) -> float:
     if begin < payload:
         until = payload if payload < end else end
         if until > begin:
-            logarithm = (until - begin) * HEADER_RATE.bps * HEADER_RATE.log_bit_survival(1)
+            logarithm = (until - begin) * header_rate.bps * header_rate.log_bit_survival(1)
         begin = payload
     if begin < end:
         logarithm += (end - begin) * frame.rate.bps * frame.rate.log_bit_survival(1)
     return math.exp(logarithm)
 
 
-def survival_of_many(frame: DcfFrame, others: list[DcfFrame]) -> float:
-    payload, end = frame.start + PREAMBLE_S, frame.end
-    begin = payload - HEADER_S
+def survival_of_many(frame: DcfFrame, others: list[DcfFrame], header_rate: Rate) -> float:
+    payload, end = frame.start + frame.rate.preamble_s, frame.end
+    begin = payload - frame.rate.header_s
     logarithm = 0.0
     while begin < end:
         until = payload if begin < payload else end  # the next instant at which rate or interferers change
@@ -92,7 +96,7 @@ def survival_of_many(frame: DcfFrame, others: list[DcfFrame]) -> float:
             else:
                 until = min(until, other.start)
         if interferers:
-            rate = HEADER_RATE if begin < payload else frame.rate
+            rate = header_rate if begin < payload else frame.rate
             logarithm += (until - begin) * rate.bps * rate.log_bit_survival(interferers)
         begin = until
     return math.exp(logarithm)

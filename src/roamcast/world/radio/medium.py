@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.topology import Topology
@@ -50,13 +50,16 @@ class Tally:
 class Medium(ABC):
     """The shared air. Receptions and failures go to the listeners."""
 
-    def __init__(self, scheduler: Scheduler, topology: Topology, random: Random, loss: float) -> None:
+    def __init__(
+        self, scheduler: Scheduler, topology: Topology, random: Random, loss: float, frame_bytes_max: int
+    ) -> None:
         self.scheduler = scheduler
         self.topology = topology
         self.draw: Callable[[], float] = random.random  # looked up once
         self.loss = loss
+        self.frame_bytes_max = frame_bytes_max  # the largest message that travels in one frame
         nodes = topology.nodes
-        self.on_start: Callable[[Frame], None] | None = None  # told of every frame sent, if somebody asks
+        self.on_start: Callable[[Frame], None] | None = None  # called with every frame sent
         self.tallies: dict[str, Tally] = {}  # since the last flush
         self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
         self.receptions = 0  # broadcasts handed up
@@ -64,16 +67,28 @@ class Medium(ABC):
         self.lost: dict[str, int] = {}  # receptions that failed, and frames given up, by reason
 
     @abstractmethod
-    def attach(self, node: int, listener: Protocol | None) -> None:
-        """From now on `listener` hears what arrives at `node`; `None`: nobody is at home."""
+    def attach(self, node: int, listener: Listener | None) -> None:
+        """From now on `listener` gets what arrives at `node`; `None`: no listener."""
 
     @abstractmethod
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
-        """Takes a frame for the air; `receiver` is `NOBODY` for a broadcast."""
+        """Queues a frame; `receiver` is `NOBODY` for a broadcast."""
 
     @abstractmethod
     def silence(self, node: int) -> None:
-        """The node went down: forget what it had queued."""
+        """The node went down: its queue is lost."""
+
+    @abstractmethod
+    def backlog(self, node: int) -> int:
+        """Frames of the node that wait, are on the air or wait for an acknowledgement."""
+
+    @abstractmethod
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        """Calls `call` once, as soon as the node has no frame to send. One call at a time can be asked for."""
+
+    def lose(self, reason: str) -> None:
+        """The link gave up a message: counts as lost."""
+        self._fail(reason)
 
     def _fail(self, reason: str, receptions: int = 1) -> None:
         self.lost[reason] = self.lost.get(reason, 0) + receptions

@@ -1,30 +1,75 @@
-"""Bit rates: how long bits take, and how many of them survive interference."""
+"""Bit rates: how long a frame takes, and how many of its bits survive noise."""
 
 import math
 from typing import Final
 
-BANDWIDTH_HZ: Final = 22e6
+from roamcast.world.radio.modulation import Modulation
+
+TABLE_FROM_DB: Final = -15.0
+TABLE_STEPS_PER_DB: Final = 20
+TABLE_SIZE: Final = 60 * TABLE_STEPS_PER_DB  # up to 45 dB, where every rate is free of errors
+NO_NOISE: Final = 1e-12
 
 
 class Rate:
-    __slots__ = ("_log_survivals", "bps")
+    """One rate of a physical layer. A frame is a preamble, a short header at a rate of its own, and the payload."""
 
-    def __init__(self, bps: float) -> None:
+    __slots__ = (
+        "_bits_ahead", "_log_survivals", "_table", "_tail_s", "bits_per_symbol", "bps", "header_s", "modulation",
+        "preamble_s", "symbol_s",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        bps: float,
+        modulation: Modulation,
+        preamble_s: float,
+        header_s: float,
+        bits_per_symbol: int = 0,
+        symbol_s: float = 0.0,
+        bits_ahead: int = 0,
+        tail_s: float = 0.0,
+    ) -> None:
         self.bps = bps
+        self.modulation = modulation
+        self.preamble_s = preamble_s  # preamble and header together
+        self.header_s = header_s  # the end of it, which carries information
+        self.bits_per_symbol = bits_per_symbol  # 0: a payload need not fill whole symbols
+        self.symbol_s = symbol_s
+        self._bits_ahead = bits_ahead  # of the payload: service and tail bits
+        self._tail_s = tail_s  # silence that belongs to the frame
         self._log_survivals: list[float] = []  # by number of interferers, as far as asked for
+        self._table: list[float] = []  # by SNIR, when first asked for
+
+    def duration_s(self, size: int) -> float:
+        """On the air, of a frame whose payload has `size` bytes."""
+        if not self.bits_per_symbol:
+            return self.preamble_s + size * 8 / self.bps
+        symbols = -(-(self._bits_ahead + size * 8) // self.bits_per_symbol)
+        return self.preamble_s + symbols * self.symbol_s + self._tail_s
 
     def log_bit_survival(self, interferers: int) -> float:
         """Logarithm of the probability that one bit arrives right, all signals being equally strong."""
         survivals = self._log_survivals
         while len(survivals) <= interferers:
-            survivals.append(math.log1p(-bit_error_rate(self.bps, max(1, len(survivals)))))
+            noise = float(max(1, len(survivals)))
+            survivals.append(math.log1p(-self.modulation.bit_error_rate(noise)))
         return survivals[interferers]
 
-
-def bit_error_rate(bps: float, interferers: int) -> float:
-    """DBPSK up to 1 Mbit/s, DQPSK above."""
-    energy = BANDWIDTH_HZ / bps / interferers
-    if bps <= 1e6:
-        return min(0.5, 0.5 * math.exp(-energy))
-    scale = (math.sqrt(2) + 1) / math.sqrt(8 * math.pi * math.sqrt(2))
-    return min(0.5, scale / math.sqrt(energy) * math.exp(-(2 - math.sqrt(2)) * energy))
+    def log_bit_survival_at(self, noise: float) -> float:
+        """The same for a ratio of noise to signal; interpolates in a table."""
+        if not self._table:
+            self._table = [
+                math.log1p(-self.modulation.bit_error_rate(10 ** -(0.1 * (TABLE_FROM_DB + step / TABLE_STEPS_PER_DB))))
+                for step in range(TABLE_SIZE + 1)
+            ]
+        if noise < NO_NOISE:
+            return self._table[TABLE_SIZE]
+        place = (-10 * math.log10(noise) - TABLE_FROM_DB) * TABLE_STEPS_PER_DB
+        if place <= 0:
+            return self._table[0]
+        if place >= TABLE_SIZE:
+            return self._table[TABLE_SIZE]
+        step = int(place)
+        low = self._table[step]
+        return low + (place - step) * (self._table[step + 1] - low)

@@ -1,9 +1,9 @@
 """What one node's radio knows of the channel and of itself, and the frames it sends; `dcf.py` says how it is used."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from roamcast.protocols.api import NOBODY, Message, Point, Protocol
-from roamcast.world.radio.dcf_settings import DIFS_S, WINDOW_MIN
+from roamcast.protocols.api import NOBODY, Listener, Message, Point
 from roamcast.world.radio.medium import Frame
 from roamcast.world.radio.rate import Rate
 from roamcast.world.scheduler import Due
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
-    __slots__ = ("is_on_air", "medium", "nav_s", "rate", "source", "stations", "tries_long", "tries_short")
+    __slots__ = ("is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "tries_long", "tries_short")
 
     def __init__(
         self,
@@ -34,7 +34,8 @@ class DcfFrame(Frame):
         self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
-        self.source: Point | None = None  # where its sender is, if somebody has asked
+        self.source: Point | None = None  # where its sender is, once it has been looked up
+        self.queued_s = 0.0  # when it joined the queue
         self.is_on_air = False
         self.tries_short = 0
         self.tries_long = 0
@@ -53,11 +54,11 @@ class Station(Due):
 
     __slots__ = (
         "air_until", "answer_by", "backoff", "busy_until", "committed", "counts", "defer", "exchange", "head",
-        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue",
-        "sending_until", "sensed_by", "sensers", "topology_version", "waiting", "window",
+        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise",
+        "on_idle", "queue", "sending_until", "sensed_by", "sensers", "topology_version", "waiting", "window",
     )  # fmt: skip
 
-    def __init__(self, medium: "DcfMedium", node: int) -> None:
+    def __init__(self, medium: "DcfMedium", node: int, difs_s: float, window_min: int) -> None:
         # First what every frame touches at everybody who hears it: compiled, neighbours in memory.
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
@@ -66,16 +67,17 @@ class Station(Due):
         self.waiting = False  # it stands in the event queue
         self.lock: DcfFrame | None = None  # the frame this node is receiving
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
-        self.defer = DIFS_S  # silence required after busy_until
-        self.listener: Protocol | None = None  # None: nobody is at home
+        self.defer = difs_s  # silence required after busy_until
+        self.listener: Listener | None = None  # None: the node is down
         self.node = node
         self.medium = medium
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
         self.committed = False  # too late to sense what has just started
         self.sending_until = 0.0
-        self.window = WINDOW_MIN
+        self.window = window_min
         self.head: DcfFrame | None = None  # the frame that wants the air or is on it
         self.queue: list[DcfFrame] = []  # behind it
+        self.on_idle: Callable[[], None] | None = None  # called once when there is no frame to send any more
         self.exchange: DcfFrame | None = None  # unicast that waits for its CTS or ACK
         self.answer_by = 0.0  # how long it waits for that
         self.last_heard: dict[int, DcfFrame] = {}  # sender -> last unicast handed up
@@ -88,14 +90,15 @@ class Station(Due):
     def due(self) -> None:
         self.medium.access(self)
 
-    def silence(self) -> None:
+    def silence(self, window_min: int) -> None:
         """The node went down."""
         self.head = None
         self.queue.clear()
+        self.on_idle = None
         self.exchange = None
         self.lock = None
         self.backoff = 0
-        self.window = WINDOW_MIN
+        self.window = window_min
         self.last_heard.clear()
 
 

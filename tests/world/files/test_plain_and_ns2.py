@@ -1,5 +1,6 @@
-"""Positions, movements and contacts as files: what is read, what is refused and where, and that writing reads back."""
+"""Positions, contacts and ns-2 movements: what is read, what is refused and where, and that writing reads back."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,17 +16,18 @@ from roamcast.world.files import (
     read_contacts,
     read_movements,
     read_positions,
+    table_text,
     write_whole,
 )
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.scenario import Mobility, Scenario
 
 NS2 = """\
-# nodes: 2, pause: 1.00, max speed: 20.00
+# nodes: 2, pause: 1.00, max speed: 20.00, max x: 670.00, max y: 400.50
 $node_(0) set X_ 10.0
 $node_(0) set Y_ 20.0
 $node_(0) set Z_ 0.000000000000
-$node_(1) set Y_ 0
+$node_(1) set Y_ 0;
 $node_(1) set X_ 5e1
 $god_ set-dist 0 1 2
 
@@ -57,7 +59,9 @@ def test_contacts_by_line(tmp_path: Path) -> None:
 
 
 def test_a_movement_file_goes_rests_turns_and_stops(tmp_path: Path) -> None:
-    first, second = read_movements(written(tmp_path, NS2))
+    recording = read_movements(written(tmp_path, NS2))
+    first, second = recording.paths
+    assert (recording.area_m, recording.duration_s) == ((670.0, 400.5), 50.0)
     assert first == ((0, 10, 20), (10, 10, 20), (30, 110, 20), (40, 110, 20), (50, 110, 120))
     # Redirected at (50, 50) before it arrived, by the later of two orders at the same time; then stopped halfway.
     assert second[:2] == ((0.0, 50.0, 0.0), (5.0, 50.0, 50.0))
@@ -85,6 +89,12 @@ def test_a_broken_movement_file_is_refused_by_line(tmp_path: Path, line: str, ex
         read_movements(path)
     assert str(refused.value).startswith(f"{path}:5: {line!r}: expected ")
     assert expected in str(refused.value)
+
+
+def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "#\n# nodes: 1, max x: -5, max y: 3\n$node_(0) set X_ 1\n$node_(0) set Y_ 1\n")
+    with pytest.raises(ConfigurationError, match=r"input.txt:2: .* expected a number above 0 after `max x:`"):
+        read_movements(path)
 
 
 def test_node_numbers_must_not_have_gaps(tmp_path: Path) -> None:
@@ -120,6 +130,9 @@ def test_files_that_are_absent_empty_or_not_text_are_refused(tmp_path: Path, rea
     (tmp_path / "image").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigurationError, match=r"image: cannot be read: expected a text file in UTF-8"):
         read(tmp_path / "image")
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(b"1 2\n")[:-5])
+    with pytest.raises(ConfigurationError, match=r"packed.gz: cannot be read: it is damaged"):
+        read(tmp_path / "packed.gz")
 
 
 @pytest.mark.parametrize("model", ["waypoint", "group", "static"])
@@ -127,10 +140,17 @@ def test_what_is_written_reads_back(tmp_path: Path, model: str) -> None:
     mobility = Mobility(model=model, speed_min_mps=3.0, speed_max_mps=30.0, pause_max_s=4.0)  # type: ignore[arg-type]
     where = scenario_movements(Scenario(nodes=20, area_m=(400.0, 300.0), duration_s=60.0, mobility=mobility), 2)
     assert where is not None
-    again = Movements(read_movements(written(tmp_path, movements_text(where))))
+    recording = read_movements(written(tmp_path, movements_text(where, (400.0, 300.0), 60.0)))
+    assert (recording.area_m, recording.duration_s) == ((400.0, 300.0), 60.0)
+    again = Movements(recording.paths)
     for t_s in np.linspace(0.0, 60.0, 121).tolist():
         assert np.abs(again.positions(t_s) - where.positions(t_s)).max() < 1e-6
-    assert [len(again.corners(node)) for node in range(20)] == [len(where.corners(node)) for node in range(20)]
+    assert [len(again.corners(node)) for node in range(20)] == [len(where.until(node, 60.0)) for node in range(20)]
+
+    table = read_movements(written(tmp_path, table_text(where, 60.0)))
+    assert (table.duration_s, table.present, table.names) == (60.0, (), ())
+    for t_s in np.linspace(0.0, 60.0, 121).tolist():
+        assert np.abs(Movements(table.paths).positions(t_s) - where.positions(t_s)).max() < 1e-6
 
     positions_m = read_positions(written(tmp_path, positions_text(where, 12.5)))
     assert positions_m == tuple(where.position(node, 12.5) for node in range(20))

@@ -1,0 +1,12 @@
+"""A client's bond with its home broker, as far as the client knows."""
+
+from roamcast.protocols.api import NOBODY
+
+
+class Home:
+    __slots__ = ("broker", "epoch", "heard_s")
+
+    def __init__(self) -> None:
+        self.broker = NOBODY
+        self.epoch = 0  # raised by the client, and by nobody else, when it attaches out of its own need
+        self.heard_s = 0.0  # when the broker last showed that it serves this client

@@ -1,0 +1,53 @@
+"""Receipts: what the producers' home brokers are told about how far clients have got.
+
+*Processed* means that the event need not be sent again. *Settled* means that the client has it, or that its modulator
+discarded it. Receipts for one home broker are collected for `acknowledgement_delay_s` and travel in one message.
+"""
+
+from enum import StrEnum
+
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.messages import Receipt
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+
+
+class ReceiptsTimer(StrEnum):
+    SEND = "receipts.send"  # receipts have been collected long enough; key 0
+
+
+class Receipts(Component):
+    def __init__(
+        self, host: Host, concentrator: Concentrator, table: dict[int, ClientRow], parameters: OverlaysParameters
+    ) -> None:
+        super().__init__(host)
+        self._concentrator = concentrator
+        self._table = table
+        self._parameters = parameters
+        self._due: dict[int, dict[tuple[int, int], None]] = {}  # source -> (client, publisher)
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on_timer(ReceiptsTimer.SEND, self._send)
+
+    def note(self, row: ClientRow, publisher: int) -> None:
+        """The client has got further with a publisher's events; its home broker is to know."""
+        source = row.origins.get(publisher)
+        if source is None:
+            return
+        if not self._due:
+            self.host.set_timer(self._parameters.acknowledgement_delay_s, (ReceiptsTimer.SEND, 0))
+        self._due.setdefault(source, {})[row.client, publisher] = None
+
+    def _send(self, _: int) -> None:
+        due, self._due = self._due, {}
+        for source, pairs in due.items():
+            rows = []
+            for client, publisher in pairs:
+                row = self._table.get(client)
+                if row is not None and not row.is_passive:
+                    processed, settled = row.processed.get(publisher, 0), row.settled.get(publisher, 0)
+                    rows.append((client, row.epoch, publisher, processed, settled))
+            if rows:
+                self._concentrator.send(source, Receipt(tuple(rows)))

@@ -1,0 +1,82 @@
+"""The deliveries that a consumer takes: in order, each once.
+
+Deliveries are numbered by the site of the consumer's modulator, from 1 in each epoch. The consumer remembers how far it
+has got with each publisher; that is where the next home broker starts if this one is lost.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from roamcast.events import Event
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.overlays.concentrator import Concentrator
+from roamcast.protocols.overlays.home import Home
+from roamcast.protocols.overlays.messages import Delivery, DeliveryAck, Detach
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+
+REPEATED: Final = "overlays: repeated delivery"
+
+
+class ReceptionTimer(StrEnum):
+    ACKNOWLEDGE = "reception.acknowledge"  # acknowledge what has come; key 0
+
+
+class Reception(Component):
+    def __init__(
+        self,
+        host: Host,
+        *,
+        concentrator: Concentrator,
+        home: Home,
+        is_wanted: Callable[[Event], bool],
+        parameters: OverlaysParameters,
+    ) -> None:
+        super().__init__(host)
+        self.cursors: dict[int, int] = {}  # publisher -> number of its latest event whose outcome is here
+        self._concentrator = concentrator
+        self._home = home
+        self._is_wanted = is_wanted
+        self._parameters = parameters
+        self._expected = 1  # sequence of the next delivery
+        self._early: dict[int, tuple[Delivery, int]] = {}
+        self._acknowledge_to: dict[int, None] = {}
+
+    def declare(self, inputs: Inputs) -> None:
+        self._concentrator.on(Delivery, self._on_delivery)
+        inputs.on_timer(ReceptionTimer.ACKNOWLEDGE, self._acknowledge)
+
+    def begin_epoch(self) -> None:
+        self._expected = 1
+        self._early.clear()
+
+    def _on_delivery(self, source: int, message: Delivery, hops: int) -> None:
+        if message.epoch != self._home.epoch:
+            if message.epoch < self._home.epoch:
+                self._concentrator.send(message.site, Detach(message.epoch, is_final=False))
+            return
+        self._home.heard_s = self.host.now()
+        if message.sequence >= self._expected and len(self._early) < self._parameters.early_max:
+            self._early[message.sequence] = (message, message.hops + hops)
+        while self._expected in self._early:
+            self._take(*self._early.pop(self._expected))
+            self._expected += 1
+        if not self._acknowledge_to:
+            self.host.set_timer(self._parameters.acknowledgement_delay_s, (ReceptionTimer.ACKNOWLEDGE, 0))
+        self._acknowledge_to[message.site] = None
+
+    def _take(self, delivery: Delivery, hops: int) -> None:
+        event = delivery.event
+        is_new = event.number > self.cursors.get(event.publisher, 0)
+        for publisher, number in delivery.cursors:
+            self.cursors[publisher] = max(number, self.cursors.get(publisher, 0))
+        if not is_new:
+            self.host.dropped(REPEATED, event.id)
+        elif self._is_wanted(event):
+            self.host.deliver(event, hops)
+
+    def _acknowledge(self, _: int) -> None:
+        for site in self._acknowledge_to:
+            self._concentrator.send(site, DeliveryAck(self._home.epoch, self._expected - 1))
+        self._acknowledge_to.clear()

@@ -1,0 +1,198 @@
+"""The tables that measures are computed from, for one run.
+
+`pairs`: one row per publication and node that was expected or arrived.
+
+| column | meaning |
+|---|---|
+| `expected` | whether the node should have received it (`roamcast.trace.pairs`) |
+| `arrivals` | its `delivered` rows |
+| `shortest` | hops of the shortest path when it was published, -1 if none or unknown; absent if not expected |
+| `latency_s`, `hops` | of its first delivery; absent if it did not arrive |
+| `published_s` | when it was published; absent if it never was |
+| `utility` | what its receipt was worth (`roamcast.trace.utility`), 0 if it did not arrive |
+| `utility_max` | the most that it could be worth; both absent if not expected or without a curve |
+
+`loads`: one row per node that sent something, with sums over its `load` rows: `airtime_s`, `bytes`, `frames`.
+
+`graphs`: one row per causal graph (`roamcast.trace.chains`).
+
+Any kind of trace rows, such as `published` or `frame`: these rows, with the trace's columns (`roamcast.trace.schema`).
+
+The *first* delivery of a pair is its `delivered` row with the smallest t, among these the one with the fewest hops.
+Deliveries of events that were never published are pairs too, unexpected ones.
+
+`roamcast.analysis.relations` yields the same tables from many runs with Spark.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from roamcast.trace.chains import causal_graphs
+from roamcast.trace.pairs import Floats, Integers, expected_pairs, subscriptions
+from roamcast.trace.utility import Points, parse_utility
+
+
+class TraceRelations:
+    """The relations of the one run that a trace table holds, each made when it is first asked for."""
+
+    def __init__(self, trace: pa.Table) -> None:
+        self._trace = trace
+        self._made: dict[str, pa.Table] = {}
+        self._kinds: Any = pc.dictionary_encode(trace["kind"])
+
+    def __call__(self, name: str) -> pa.Table:
+        if name not in self._made:
+            derived = {"pairs": self._pairs, "loads": self._loads, "graphs": self._graphs}
+            self._made[name] = derived[name]() if name in derived else self.rows(name)
+        return self._made[name]
+
+    def rows(self, *kinds: str) -> pa.Table:
+        """The trace rows of these kinds."""
+        return self._trace.filter(pc.is_in(self._kinds, value_set=pa.array(kinds, pa.string())))
+
+    def _pairs(self) -> pa.Table:
+        published = self("published")
+        periods = subscriptions(self.rows("subscribed", "unsubscribed"))
+        return met_pairs(published, self("delivered"), expected_pairs(published, periods))
+
+    def _loads(self) -> pa.Table:
+        sums = self("load").group_by("node").aggregate([("value", "sum"), ("bytes", "sum"), ("count", "sum")])
+        summed: dict[str, Any] = {name: sums[f"{column}_sum"] for name, column in LOAD_COLUMNS.items()}
+        return pa.table(summed)
+
+    def _graphs(self) -> pa.Table:
+        return causal_graphs(self("published"))
+
+
+LOAD_COLUMNS = {"airtime_s": "value", "bytes": "bytes", "frames": "count"}
+
+
+def met_pairs(published: pa.Table, delivered: pa.Table, expected: Any) -> pa.Table:
+    """The relation `pairs`: expected pairs beside what arrived. Expected ones come first, by publication and node."""
+    first = _first_deliveries(delivered, published)
+    shortest = _shortest_hops(published, expected)
+    # Both lists are ascending and without repetition, so each expected pair finds its delivery by bisection.
+    width = 1 + int(max(expected.node.max(initial=0), first.node.max(initial=0)))
+    keys = np.where(first.publication >= 0, first.publication * width + first.node, -1)
+    wanted = expected.publication * width + expected.node
+    at = np.searchsorted(keys, wanted)
+    arrived = np.zeros(len(wanted), dtype=np.bool_)
+    inside = at < len(keys)
+    arrived[inside] = keys[at[inside]] == wanted[inside]
+    unexpected = np.ones(len(keys), dtype=np.bool_)
+    unexpected[at[arrived]] = False
+    which = np.concatenate((np.where(arrived, at, 0), np.flatnonzero(unexpected)))  # 0 stands for none
+    is_expected = np.arange(len(which)) < len(wanted)
+    has_arrived = np.concatenate((arrived, np.ones(len(which) - len(wanted), dtype=np.bool_)))
+    publication = np.concatenate((expected.publication, first.publication[unexpected]))
+    published_s = _taken(_numbers(published, "t"), publication)
+    latency_s = _taken(first.latency_s, which)
+    utility, utility_max = _utilities(published, publication, latency_s, has_arrived, is_expected)
+    return pa.table({
+        "expected": pa.array(is_expected),
+        "arrivals": pa.array(np.where(has_arrived, _taken(first.arrivals, which), 0)),
+        "shortest": pa.array(np.concatenate((shortest, np.zeros(int(unexpected.sum()), np.int64))), mask=~is_expected),
+        "latency_s": pa.array(latency_s, mask=~has_arrived),
+        "hops": pa.array(_taken(first.hops, which), mask=~has_arrived),
+        "published_s": pa.array(published_s, mask=publication < 0),
+        "utility": utility,
+        "utility_max": utility_max,
+    })  # fmt: skip
+
+
+class _FirstDeliveries(NamedTuple):
+    """The first delivery of each pair that arrived, by publication and node, both ascending."""
+
+    publication: Integers  # its place among the `published` rows, -1 for events that were never published
+    node: Integers
+    arrivals: Integers
+    latency_s: Floats
+    hops: Integers
+
+
+def _first_deliveries(delivered: pa.Table, published: pa.Table) -> _FirstDeliveries:
+    event, node, t, hops, latency_s = (_numbers(delivered, name) for name in ("event_id", "node", "t", "hops", "value"))
+    order = np.lexsort((hops, t, node, event))
+    event, node = event[order], node[order]
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = (event[1:] != event[:-1]) | (node[1:] != node[:-1])
+    starts = np.flatnonzero(is_first)
+    arrivals = np.diff(np.append(starts, len(order)))
+    order, event, node = order[starts], event[starts], node[starts]
+
+    published_events = _numbers(published, "event_id")
+    by_event = np.argsort(published_events, kind="stable")
+    place = np.searchsorted(published_events, event, sorter=by_event)
+    known = place < len(by_event)
+    known[known] = published_events[by_event[place[known]]] == event[known]
+    publication = np.full(len(event), -1, dtype=np.int64)
+    publication[known] = by_event[place[known]]
+    by_pair = np.lexsort((node, publication))
+    order = order[by_pair]
+    return _FirstDeliveries(publication[by_pair], node[by_pair], arrivals[by_pair], latency_s[order], hops[order])
+
+
+def _shortest_hops(published: pa.Table, pairs: Any) -> Integers:
+    """For each pair the length of the shortest path when it was published, -1 if there was none or it is unknown."""
+    lists = published["shortest_hops"]
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    values = pc.list_flatten(lists).to_numpy()
+    starts = np.cumsum(lengths) - lengths
+    shortest = np.full(len(pairs.node), -1, dtype=np.int64)
+    known = pairs.node < lengths[pairs.publication]
+    shortest[known] = values[starts[pairs.publication[known]] + pairs.node[known]]
+    return shortest
+
+
+def _utilities(
+    published: pa.Table,
+    publication: Integers,
+    latency_s: Floats,
+    has_arrived: npt.NDArray[np.bool_],
+    is_expected: npt.NDArray[np.bool_],
+) -> tuple[Any, Any]:
+    """What each receipt was worth and could have been worth at most."""
+    count = len(publication)
+    texts = published["utility"] if "utility" in published.column_names else None
+    if texts is None or texts.null_count == len(texts):
+        return pa.nulls(count, pa.float64()), pa.nulls(count, pa.float64())
+    encoded: Any = texts.combine_chunks().dictionary_encode()
+    codes = _taken(pc.fill_null(encoded.indices, -1).to_numpy(), publication)
+    utility, most = np.zeros(count), np.zeros(count)
+    carries = np.zeros(count, dtype=np.bool_)
+    for code, text in enumerate(encoded.dictionary.to_pylist()):
+        points = parse_utility(str(text))
+        if not points:
+            continue
+        mine = is_expected & (codes == code)
+        carries |= mine
+        most[mine] = max(value for _, value in points)
+        met = mine & has_arrived
+        utility[met] = worth(points, latency_s[met])
+    return pa.array(utility, mask=~carries), pa.array(most, mask=~carries)
+
+
+def worth(points: Points, ages_s: Floats) -> Floats:
+    """What a receipt at each of these ages is worth by a curve."""
+    knots_s = np.array([age_s for age_s, _ in points])
+    worths = np.array([value for _, value in points])
+    after = np.searchsorted(knots_s, ages_s, side="left")  # points at a lower age
+    before = np.clip(after - 1, 0, len(knots_s) - 1)
+    at = np.clip(after, 0, len(knots_s) - 1)
+    span_s = knots_s[at] - knots_s[before]
+    share = np.divide(ages_s - knots_s[before], span_s, out=np.zeros_like(ages_s), where=span_s > 0)
+    inside = worths[before] + share * (worths[at] - worths[before])
+    return np.asarray(np.where(after == 0, worths[0], np.where(after == len(knots_s), worths[-1], inside)))
+
+
+def _taken(values: Any, places: Integers) -> Any:
+    """The values at these places; where there are none, or the place is -1, anything."""
+    return values[places] if len(values) else np.zeros(len(places), dtype=values.dtype)
+
+
+def _numbers(rows: pa.Table, column: str) -> Any:
+    return rows[column].to_numpy()
