@@ -99,7 +99,7 @@ class Forwarding(Component):
         self._tasks.pop(event_id, None)
 
     def _take(self, task: Task, destinations: set[int], sender: int) -> bool:
-        """Takes destinations on, each at most `tries_max` times, from the same sender once. True if any is left to do."""
+        """Takes destinations on, each at most `tries_max` times. True if there is anything to do."""
         again = sender not in task.behind
         for destination in destinations:
             times = task.taken.get(destination, 0)
@@ -110,7 +110,7 @@ class Forwarding(Component):
             task.behind.add(sender)
         return bool(task.todo)
 
-    # -- To destinations -------------------------------------------------------------------------------------------------
+    # -- To destinations ----------------------------------------------------------------------------------------------
 
     def _on_carry(self, sender: int, carry: Carry) -> None:
         event = carry.event
@@ -136,7 +136,7 @@ class Forwarding(Component):
         if task is None:
             task = self._begin(event, carry.hops + 1)
         if self._take(task, set(group[1:]), sender):
-            self.host.set_timer(turn * self._parameters.slot_s, (ForwardingTimer.PASS_ON, event.id))
+            self.host.set_timer(turn * self._repair.response_s, (ForwardingTimer.PASS_ON, event.id))
         else:
             self._repair.owe_receipt(event.id, True)
 
@@ -146,7 +146,8 @@ class Forwarding(Component):
             return
         groups = self._groups(task)
         if not groups:
-            self._repair.owe_receipt(event_id, True)  # it is in this node's custody
+            if task.behind:
+                self._repair.owe_receipt(event_id, True)  # it is in this node's custody
             return
         event = task.event
         if len(groups) == 1 and len(groups[0]) == 1:
@@ -180,7 +181,7 @@ class Forwarding(Component):
         groups.sort(key=_order)
         return groups
 
-    # -- To everybody ----------------------------------------------------------------------------------------------------
+    # -- To everybody -------------------------------------------------------------------------------------------------
 
     def _on_spread(self, sender: int, spread: Spread) -> None:
         event = spread.event
@@ -201,7 +202,10 @@ class Forwarding(Component):
 
     def _spread(self, event_id: int) -> None:
         task = self._tasks.get(event_id)
-        if task is not None and (task.hops == 1 or self._links.neighbours() - task.reached):
+        if task is None:
+            return
+        neighbours = self._links.neighbours()
+        if not neighbours or neighbours - task.reached or self.host.now() < self._settled_s:
             self.host.broadcast(Spread(task.hops, task.event))
 
 

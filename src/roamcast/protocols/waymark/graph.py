@@ -106,7 +106,8 @@ class Graph:
         if index == own:
             found |= self._measured(loose)
         else:
-            listed = records.says[index] | records.said_of[index] if loose else records.says[index] & records.said_of[index]
+            says, said_of = records.says[index], records.said_of[index]
+            listed = says | said_of if loose else says & said_of
             found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
         if index == own or found >> own & 1:
             found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
@@ -117,9 +118,10 @@ class Graph:
         found = 0
         for node in self._links.neighbours():
             known = self._records.known.get(node)
-            if known is not None and (loose or not self._links.is_overdue(node)):
-                if not self._places.explains(node) or self._links.known[node].is_far:
-                    found |= 1 << known.index
+            if known is None or (not loose and self._links.is_overdue(node)):
+                continue
+            if self._links.known[node].is_far or not self._places.explains(node):
+                found |= 1 << known.index
         return found
 
     def _expected(self, known: Known, loose: bool) -> int:

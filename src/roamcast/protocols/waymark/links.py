@@ -38,7 +38,10 @@ class LinkTimer(StrEnum):
 class Neighbour:
     """What is known of a node that was heard."""
 
-    __slots__ = ("digest", "due_s", "heard_s", "period_s", "hears_me", "is_cut", "is_far", "mutual", "number", "quality", "until_s")
+    __slots__ = (
+        "due_s", "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "period_s", "quality",
+        "until_s",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.number = -1  # of the last hello; -1: none so far
@@ -49,9 +52,9 @@ class Neighbour:
         self.until_s = 0.0  # gone if nothing is heard until then
         self.hears_me = False  # by its last hello
         self.is_cut = False  # an acknowledged frame to it has failed since it was heard last
+        self.is_stranger = True  # only one of its hellos was heard so far
         self.is_far = False  # it was heard though it is too far away for that by its place
         self.mutual: frozenset[int] = _NOBODY  # its neighbours in both directions, by its last hello
-        self.digest = 0  # of its records, by its last hello
 
 
 class Links(Component):
@@ -120,6 +123,11 @@ class Links(Component):
         neighbour = self.known.get(address)
         return neighbour is None or self.host.now() > neighbour.due_s
 
+    def is_stranger(self, address: int) -> bool:
+        """Whether only one hello of that neighbour was heard so far."""
+        neighbour = self.known.get(address)
+        return neighbour is None or neighbour.is_stranger
+
     def is_cut(self, address: int) -> bool:
         neighbour = self.known.get(address)
         return neighbour is not None and neighbour.is_cut
@@ -165,13 +173,14 @@ class Links(Component):
         missed = hello.number - neighbour.number - 1
         if neighbour.number < 0 or missed < 0:
             neighbour.quality = max(neighbour.quality, 0.5)  # it is new, or started again
+            neighbour.is_stranger = True
         else:
+            neighbour.is_stranger = False
             for _ in range(min(missed, 8)):
                 neighbour.quality *= 0.75
             neighbour.quality += 0.25 * (1 - neighbour.quality)
         neighbour.number = hello.number
         neighbour.mutual = frozenset(hello.mutual)
-        neighbour.digest = hello.digest
         knows_link = me in neighbour.mutual
         neighbour.hears_me = knows_link or me in hello.heard
         neighbour.period_s = min(hello.period_ds / 10, 2 * self._parameters.hello_max_s)
@@ -214,13 +223,14 @@ class Links(Component):
         )
         self._adapt_period(mutual, now)
         self._number += 1
-        wants, wheres = self._news.take(400)
+        wants, wheres = self._news.take(mutual, self.host.frame_bytes_max - 32 - 3 * len(self.known))
         hello = Hello(
             self._number,
             round(self.period_s * 10),
             tuple(sorted(mutual)),
             tuple(heard),
-            self._records.digest,
+            self._records.wants_digest,
+            self._records.wheres_digest,
             wants,
             wheres,
             self._receipts.take_all(),

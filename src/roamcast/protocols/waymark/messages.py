@@ -10,27 +10,31 @@ from typing import ClassVar
 import msgspec
 
 from roamcast.events import Event
+from roamcast.fields import Address, Counter, Hops, SignedCounter, SmallCounter
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
+
+Place = tuple[SignedCounter, SignedCounter, SignedCounter, SignedCounter]
+"""East and north of the area's corner in tenths of a metre, then the velocity in centimetres per second."""
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True):
     """What a node's application wants."""
 
-    node: int
-    number: int  # the higher is the newer
-    since_ds: int  # for how long it has wanted this, in tenths of a second
+    node: Address
+    number: Counter  # the higher is the newer
+    since_ds: Counter  # for how long it has wanted this, in tenths of a second
     interest: Interest | None
 
 
 class Where(msgspec.Struct, frozen=True, array_like=True):
     """Which links a node has: those that its place lets one expect, plus `extra`, minus `lacks`."""
 
-    node: int
-    number: int  # the higher is the newer
-    place: tuple[int, int, int, int] | None  # x, y in tenths of a metre; velocity in centimetres per second
-    extra: tuple[int, ...]  # neighbours that its place does not explain; without a place, all of them; ascending
-    lacks: tuple[int, ...]  # nodes that its place would make neighbours, but that it does not hear; ascending
+    node: Address
+    number: Counter  # the higher is the newer
+    place: Place | None
+    extra: tuple[Address, ...]  # neighbours that its place does not explain; without a place, all of them; ascending
+    lacks: tuple[Address, ...]  # nodes that its place would make neighbours, but that it does not hear; ascending
 
 
 class Hello(Message, frozen=True, tag=16):
@@ -38,14 +42,15 @@ class Hello(Message, frozen=True, tag=16):
 
     category: ClassVar[Category] = "maintenance"
 
-    number: int  # counts this node's hellos; a gap tells how many were lost
-    period_ds: int  # the next one is due after so many tenths of a second
-    mutual: tuple[int, ...]  # neighbours that it hears and that hear it, ascending
-    heard: tuple[int, ...]  # others that it hears, ascending
-    digest: int  # of all records that it knows
+    number: Counter  # counts this node's hellos; a gap tells how many were lost
+    period_ds: SmallCounter  # the next one is due after so many tenths of a second
+    mutual: tuple[Address, ...]  # neighbours that it hears and that hear it, ascending
+    heard: tuple[Address, ...]  # others that it hears, ascending
+    wants_digest: SmallCounter  # of all wants that it knows
+    wheres_digest: SmallCounter  # of all wheres that it knows
     wants: tuple[Want, ...] = ()
     wheres: tuple[Where, ...] = ()
-    receipts: tuple[int, ...] = ()  # as in `Receipt`
+    receipts: tuple[Counter, ...] = ()  # as in `Receipt`
 
 
 class News(Message, frozen=True, tag=17):
@@ -56,7 +61,7 @@ class News(Message, frozen=True, tag=17):
     wants: tuple[Want, ...] = ()
     wheres: tuple[Where, ...] = ()
     is_listing: bool = False
-    listing: tuple[int, ...] = ()  # address, number of its want, number of its where (0: none), address, ...
+    listing: tuple[Counter, ...] = ()  # address, number of its want, number of its where (0: none), address, ...
 
 
 class Carry(Message, frozen=True, tag=18):
@@ -64,9 +69,9 @@ class Carry(Message, frozen=True, tag=18):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: int  # frames in a row that brought it to whoever gets this one
-    groups: tuple[tuple[int, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it
-    receipts: tuple[int, ...]  # as in `Receipt`
+    hops: Hops  # frames in a row that brought it to whoever gets this one
+    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it
+    receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event
 
 
@@ -75,7 +80,7 @@ class Spread(Message, frozen=True, tag=19):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: int  # frames in a row that brought it to whoever gets this one
+    hops: Hops  # frames in a row that brought it to whoever gets this one
     event: Event
 
 
@@ -84,4 +89,4 @@ class Receipt(Message, frozen=True, tag=20):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    receipts: tuple[int, ...]
+    receipts: tuple[Counter, ...]

@@ -4,21 +4,25 @@ A record that changes is told to the neighbours, and on from node to node until 
 on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
 turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
 
-Every hello carries a digest of all records. If two neighbours' digests differ and neither has changed since their last
-hellos, one lists the numbers of all its records, and whoever has newer ones tells them.
+Every hello carries digests of all records. If two neighbours' digests differ and none of them has changed since the
+last hello, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is
+done at once.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
-from roamcast.protocols.waymark.links import Links
+from roamcast.protocols.waymark.links import NEIGHBOURS_MAX, Links
 from roamcast.protocols.waymark.messages import Hello, News, Want, Where
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.pending import WANT, WHERE, PendingNews
 from roamcast.protocols.waymark.records import Records
+
+_NOBODY: Final[frozenset[int]] = frozenset()
 
 
 class NewsTimer(StrEnum):
@@ -45,7 +49,10 @@ class Spreading(Component):
         self._pending = pending
         self._on_want = on_want
         self._learned_s = host.now()  # when anything new was learned last
-        self._differs: dict[int, tuple[int, int]] = {}  # neighbour -> its digest and this node's, when they last differed
+        self._settled_s = host.now() + parameters.settle_s
+        self._differs: dict[
+            int, tuple[int, int, int, int]
+        ] = {}  # neighbour -> its digests and this node's, that differed
         self._tell_due_s = -1.0
         self._is_listing_due = False
 
@@ -58,11 +65,11 @@ class Spreading(Component):
     # -- This node's own records -----------------------------------------------------------------------------------
 
     def own_want_changed(self) -> None:
-        self._pending.replace(WANT, self.host.address, set(self._around()) or {-1})
+        self._pending.renew(WANT, self.host.address, self.host.address, _NOBODY)
         self._tell_within(0.3 * self._parameters.news_s)
 
     def own_where_changed(self, is_urgent: bool) -> None:
-        self._pending.replace(WHERE, self.host.address, set(self._around()) or {-1})
+        self._pending.renew(WHERE, self.host.address, self.host.address, _NOBODY)
         if is_urgent:
             self._tell_within(0.3 * self._parameters.news_s)
 
@@ -70,16 +77,22 @@ class Spreading(Component):
 
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.wants, hello.wheres)
-        mine = self._records.digest
-        if hello.digest == mine:
+        records = self._records
+        if hello.wants_digest == records.wants_digest and hello.wheres_digest == records.wheres_digest:
             self._differs.pop(sender, None)
-        elif self._differs.get(sender) == (hello.digest, mine):
-            self._differs.pop(sender, None)
-            if not self._is_listing_due and self.host.now() - self._learned_s > 2 * self._parameters.news_s:
-                self._is_listing_due = True
-                self.host.set_timer(0.1 + 0.4 * self.host.random.random(), (NewsTimer.LIST, 0))
-        elif len(self._differs) < 256:
-            self._differs[sender] = (hello.digest, mine)
+            return
+        digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
+        is_stranger = hello.wants_digest != records.wants_digest and self._links.is_stranger(sender)
+        if self._differs.get(sender) == digests or (is_stranger and self.host.now() >= self._settled_s):
+            self._list_within(0.5)
+        if len(self._differs) < NEIGHBOURS_MAX:
+            self._differs[sender] = digests
+
+    def _list_within(self, delay_s: float) -> None:
+        is_quiet = self.host.now() - self._learned_s > 2 * self._parameters.news_s
+        if is_quiet and not self._is_listing_due:
+            self._is_listing_due = True
+            self.host.set_timer(delay_s * (0.2 + 0.8 * self.host.random.random()), (NewsTimer.LIST, 0))
 
     def _on_news(self, sender: int, news: News) -> None:
         self._learn(sender, news.wants, news.wheres)
@@ -106,23 +119,20 @@ class Spreading(Component):
     def _consider(
         self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, is_urgent: bool
     ) -> None:
-        """Whether to pass a record on that `sender` told."""
+        """A neighbour told a record: what to do about it."""
         if verdict == 0:
             self._pending.reached(kind, node, sender, around)
-        elif verdict < 0:
-            if is_urgent:
-                self._pending.add(kind, node, {sender})
-                self._tell_within(self._parameters.news_s)
-        else:
+        elif verdict > 0:
             self._learned_s = self.host.now()
-            lacking = set(self._around())
-            lacking -= around
-            lacking.discard(sender)
-            lacking.discard(node)
-            self._pending.replace(kind, node, lacking)
-            if lacking and is_urgent:
-                share = 3 / (2 + len(lacking))
-                self._tell_within(self._parameters.news_s * (0.1 + 0.9 * min(1.0, share) * self.host.random.random()))
+            self._pending.renew(kind, node, sender, around)
+            if is_urgent:
+                lacking = len(self._around() - around)
+                if lacking:
+                    share = min(1.0, 3 / (2 + lacking))  # who has the most to tell goes first
+                    self._tell_within(self._parameters.news_s * (0.1 + 0.9 * share * self.host.random.random()))
+        elif is_urgent:
+            self._pending.ask(kind, node, sender)
+            self._tell_within(self._parameters.news_s)
 
     def _heard_of_itself(self, told: int, own: int, kind: int) -> None:
         """Somebody has a record of this node that is newer than its own: from an earlier life, or made up."""
@@ -133,7 +143,7 @@ class Spreading(Component):
             else:
                 self.own_where_changed(True)
 
-    # -- Telling -----------------------------------------------------------------------------------------------------------
+    # -- Telling ------------------------------------------------------------------------------------------------------
 
     def _around(self) -> frozenset[int]:
         """The neighbours to tell: those heard, and those that their places make neighbours."""
@@ -151,36 +161,35 @@ class Spreading(Component):
 
     def _tell(self, key: int) -> None:
         self._tell_due_s = -1.0
-        wants, wheres = self._pending.take(900)
+        wants, wheres = self._pending.take(self._around(), self.host.frame_bytes_max - 16)
         if wants or wheres:
             self.host.broadcast(News(wants, wheres))
-        if len(self._pending):
-            self._tell_within(0.05 + 0.05 * self.host.random.random())
+            if len(self._pending):
+                self._tell_within(0.05 + 0.05 * self.host.random.random())
 
-    # -- Comparing -------------------------------------------------------------------------------------------------------
+    # -- Comparing ----------------------------------------------------------------------------------------------------
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
         listing: list[int] = []
         for node in sorted(self._records.known)[:200]:
-            listing.extend((node, *self._records.compared(node)))
+            listing.extend((node, *self._records.numbers(node)))
         self.host.broadcast(News(is_listing=True, listing=tuple(listing)))
 
     def _compare(self, sender: int, listing: tuple[int, ...]) -> None:
         theirs = {listing[at]: (listing[at + 1], listing[at + 2]) for at in range(0, len(listing) - 2, 3)}
         found = False
         for node in sorted(self._records.known):
-            want_number, where_number = self._records.compared(node)
+            want_number, where_number = self._records.numbers(node)
             their_want, their_where = theirs.get(node, (0, 0))
             if want_number > their_want and node != sender:
-                self._pending.add(WANT, node, {sender})
+                self._pending.ask(WANT, node, sender)
                 found = True
             if where_number > their_where and node != sender:
-                self._pending.add(WHERE, node, {sender})
+                self._pending.ask(WHERE, node, sender)
                 found = True
         if found:
             self._tell_within(0.05 + 0.5 * self.host.random.random())
-        is_behind = any(self._records.compared(node) < numbers for node, numbers in theirs.items())
-        if is_behind and not self._is_listing_due:
-            self._is_listing_due = True
-            self.host.set_timer(0.6 + 0.5 * self.host.random.random(), (NewsTimer.LIST, 0))
+        is_behind = any(self._records.numbers(node) < numbers for node, numbers in theirs.items())
+        if is_behind:
+            self._list_within(1.0)

@@ -4,8 +4,8 @@ from roamcast.protocols.waymark.graph import Graph, indices
 
 
 class Plan:
-    """What one frame has to say. `groups`: for each neighbour that is to pass it on, the destinations behind it; for one
-    that is itself a destination and passes nothing on, none. `lost`: destinations without a path."""
+    """What one frame has to say. `groups`: for each neighbour that is to pass it on, the destinations behind it; none
+    for a neighbour that is only a destination itself. `lost`: destinations without a path."""
 
     __slots__ = ("groups", "lost")
 

@@ -1,8 +1,8 @@
 """Records: what every node has said of itself, as far as it is known here.
 
 A record is replaced by one with a higher number. First-hand beats hearsay: what a node says itself is always taken,
-whatever its number, so nobody can silence another node by using up its numbers. A number from hearsay may not run ahead
-of the known one by more than `NUMBER_LEAP`, for the same reason. No record says that another node is dead: a node tells
+whatever its number, so nobody can silence another node by using up its numbers. A node that hears a
+number of its own that it has not reached yet takes the next one. No record says that another node is dead: a node tells
 its own links and nothing else.
 """
 
@@ -14,7 +14,10 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.protocols.waymark.messages import Want, Where
 
-NUMBER_LEAP: Final = 1 << 20
+LIFE_BITS: Final = 12
+"""A node's records count up from its life times 2 to this power, so those of a later life are newer."""
+
+NUMBER_MAX: Final = 1 << 61
 NODES_MAX: Final = 4096
 """Records are kept of so many nodes at most; those of further nodes are not taken in."""
 
@@ -23,13 +26,12 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "compared", "extra", "has_place", "index", "interest", "lacks", "place_s", "vx", "vy", "want_number", "wanted_since_s",
-        "where_number", "x", "y",
+        "extra", "has_place", "index", "interest", "lacks", "place_s", "vx", "vy", "want_number",
+        "wanted_since_s", "where_number", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
         self.index = index  # its bit in sets of nodes
-        self.compared = (0, 0)  # numbers of those of its records that go into the digest
         self.want_number = 0  # 0: no want known
         self.interest: Interest | None = None
         self.wanted_since_s = 0.0
@@ -49,11 +51,12 @@ class Records:
         self.nodes: list[int] = []  # by index
         self.says: list[int] = []  # by index: whom a node lists as neighbours, as a set of bits
         self.said_of: list[int] = []  # by index: who lists it
-        self.digest = 0
+        self.wants_digest = 0
+        self.wheres_digest = 0
         self.changes = 0  # counts every change of a where, for caches
         self.own = self._take_in(host.address)
         self.own.wanted_since_s = host.now()
-        first = 1 + int(host.now() * 10)
+        first = host.life << LIFE_BITS
         self._renumber(self.own, first, first)
 
     def _take_in(self, node: int) -> Known:
@@ -81,7 +84,7 @@ class Records:
     def skip_to(self, is_want: bool, number: int) -> None:
         """Somebody knows a record of this node with this number: its next one gets a higher one."""
         own = self.own
-        if number <= (own.want_number if is_want else own.where_number) + NUMBER_LEAP:
+        if number < NUMBER_MAX:
             if is_want:
                 self._renumber(own, number + 1, own.where_number)
             else:
@@ -154,9 +157,7 @@ class Records:
     def _verdict(self, known: int, told: int, first_hand: bool) -> int:
         if told == known or told <= 0:
             return 0
-        if first_hand or (known < told and (known == 0 or told <= known + NUMBER_LEAP)):
-            return 1
-        return -1
+        return 1 if first_hand or known < told else -1
 
     def _stand(
         self,
@@ -174,12 +175,15 @@ class Records:
         self.list_links(known, extra)
 
     def list_links(self, known: Known, neighbours: tuple[int, ...]) -> None:
-        """A node lists its neighbours, in a record or in a hello. Nodes without records are left out."""
+        """A node lists its neighbours, in a record or in a hello."""
         says = 0
         for node in neighbours:
             other = self.known.get(node)
-            if other is not None:
-                says |= 1 << other.index
+            if other is None:
+                if len(self.nodes) >= NODES_MAX:
+                    continue
+                other = self._take_in(node)
+            says |= 1 << other.index
         index = known.index
         before = self.says[index]
         if says == before:
@@ -195,19 +199,16 @@ class Records:
 
     def _renumber(self, known: Known, want_number: int, where_number: int) -> None:
         node = self.nodes[known.index]
-        self.digest ^= _mixed(node, *known.compared)
+        self.wants_digest ^= _mixed(node, known.want_number) ^ _mixed(node, want_number)
+        self.wheres_digest ^= _mixed(node, known.where_number) ^ _mixed(node, where_number)
         known.want_number, known.where_number = want_number, where_number
-        known.compared = (want_number, where_number if known.has_place else 0)
-        self.digest ^= _mixed(node, *known.compared)
 
-    def compared(self, node: int) -> tuple[int, int]:
-        """The numbers of a node's newest want and where; 0 for a where without place, which is renewed all the time."""
+    def numbers(self, node: int) -> tuple[int, int]:
+        """The numbers of the newest want and where known of a node; 0 where there is none."""
         known = self.known.get(node)
-        return (0, 0) if known is None else known.compared
+        return (0, 0) if known is None else (known.want_number, known.where_number)
 
 
-def _mixed(node: int, want_number: int, where_number: int) -> int:
+def _mixed(node: int, number: int) -> int:
     """16 bits in which any change of a number shows, nearly always."""
-    if want_number == 0 and where_number == 0:
-        return 0
-    return ((node + 1) * 40503 ^ want_number * 30011 ^ where_number * 52967) & 0xFFFF
+    return ((node + 1) * 40503 ^ number * 30011) >> 1 & 0xFFFF if number else 0

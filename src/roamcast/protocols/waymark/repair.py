@@ -3,13 +3,16 @@
 That a relay is heard passing an event on is its receipt. Leaves confirm what they got, several events in one short
 frame, or on a frame that they send anyway. Whoever is not heard in time gets the event again, in a frame that the link
 acknowledges. If that fails too, the link is broken, and what was to go over it is planned anew.
+
+How long to wait is learned: from sending to hearing the first relay it takes a millisecond on 802.11 and a second or
+more on LoRa. Relays that are named in the same frame take turns at that distance, so that they do not collide.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
 
 from roamcast.events import Event
-from roamcast.protocols.api import Host, Message
+from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import Carry, Hello, Receipt, Spread
@@ -26,13 +29,15 @@ class RepairTimer(StrEnum):
 class Awaited:
     """Who has not confirmed an event yet."""
 
-    __slots__ = ("event", "hops", "leaves", "relays")
+    __slots__ = ("event", "first", "hops", "leaves", "relays", "sent_s")
 
     def __init__(self, event: Event, hops: int) -> None:
         self.event = event
         self.hops = hops
         self.relays: dict[int, tuple[int, ...]] = {}  # relay -> its group
         self.leaves: set[int] = set()
+        self.first = NOBODY  # the relay whose turn comes first
+        self.sent_s = 0.0
 
 
 class Repair(Component):
@@ -50,6 +55,7 @@ class Repair(Component):
         self._receipts = receipts
         self._on_lost = on_lost
         self._awaited: dict[int, Awaited] = {}
+        self.response_s = parameters.response_min_s  # from sending to hearing the first relay, smoothed
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on_any_message(self._on_any_message)
@@ -71,17 +77,21 @@ class Repair(Component):
             else:
                 awaited.leaves.add(group[0])
         if relays:
-            wait_s = self._parameters.relay_wait_s + relays * self._parameters.slot_s
+            awaited.first, awaited.sent_s = groups[0][0], self.host.now()
+            wait_s = max(self._parameters.relay_wait_s, 5 * self.response_s) + relays * self.response_s
             self.host.set_timer(wait_s, (RepairTimer.RELAYS, event.id))
         if awaited.leaves:
-            self.host.set_timer(self._parameters.receipt_s + 0.05, (RepairTimer.LEAVES, event.id))
+            self.host.set_timer(self._receipt_wait_s() + 50 * self.response_s, (RepairTimer.LEAVES, event.id))
+
+    def _receipt_wait_s(self) -> float:
+        return max(self._parameters.receipt_s, 5 * self.response_s)
 
     def owe_receipt(self, event_id: int, is_urgent: bool) -> None:
         """A neighbour waits to hear that this node got the event."""
         if is_urgent:
             self.host.set_timer(0.001, (RepairTimer.RECEIPT, 0))
         elif not len(self._receipts):
-            wait_s = self._parameters.receipt_s * (0.5 + 0.5 * self.host.random.random())
+            wait_s = self._receipt_wait_s() * (0.5 + 0.5 * self.host.random.random())
             self.host.set_timer(wait_s, (RepairTimer.RECEIPT, 0))
         self._receipts.add(event_id)
 
@@ -109,15 +119,22 @@ class Repair(Component):
     def _confirmed(self, sender: int, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
         if awaited is not None:
+            if sender == awaited.first and sender in awaited.relays:
+                self._responded(self.host.now() - awaited.sent_s)
             awaited.relays.pop(sender, None)
             awaited.leaves.discard(sender)
             if not awaited.relays and not awaited.leaves:
                 del self._awaited[event_id]
 
+    def _responded(self, after_s: float) -> None:
+        self.response_s = max(self.response_s + (after_s - self.response_s) / 8, self._parameters.response_min_s)
+
     def _remind_relays(self, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
         if awaited is not None:
             groups = list(awaited.relays.values())
+            if awaited.first in awaited.relays:
+                self._responded(self.host.now() - awaited.sent_s)  # that was too soon, perhaps
             awaited.relays.clear()
             self._remind(awaited, groups)
 

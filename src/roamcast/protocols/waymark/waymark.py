@@ -1,4 +1,52 @@
-"""Waymark."""
+"""Waymark: explicit multicast along trees with few senders, which every node plans from what it knows.
+
+Theory of operation
+-------------------
+Goal: an event reaches everybody who wants it, in as few frames as possible. On the radio every frame is a broadcast: one
+sender serves all its neighbours. So what counts is the number of *senders*, not the number of links in a tree. A node
+that knows who wants an event and who can hear whom can plan a tree with few senders. Waymark makes every node know that,
+at a small price, and makes good what it knows wrongly.
+
+The parts, each a component with a module of its own:
+
+Knowledge
+    `links.py` measures: every node says in hellos whom it hears, so links are known in both directions, two hops far.
+    `records.py` keeps what every node has said of itself to the whole network: its *want* (what its application asks
+    for) and its *where* (its place and its links). `news.py` spreads records when they change, several in a frame.
+    `places.py` and `whereabouts.py` make positions useful where there are any. A node that says where it is and how it
+    moves need not list its links: they follow from places as long as it keeps its course. It lists only exceptions,
+    neighbours too far away to be expected and nodes nearby that it does not hear. A node without a position lists all
+    its links. So positions are never needed, and wrong ones are corrected by what is measured.
+    `graph.py` puts it all together: who can hear whom now.
+
+Plan
+    `plan.py` grows a tree: again and again the nearest destination that nobody reaches yet is connected, by a path that
+    reaches the most other destinations on its way.
+
+Forwarding
+    `forwarding.py`. The publisher's frame names the first relays and, for each, the destinations behind it. Each relay
+    plans anew for its share, because it knows its surroundings better. Relays take turns in the order in which they are
+    named, so that they do not collide. A node that has just started and knows nothing spreads its events to everybody:
+    each node repeats them once, unless all its neighbours have heard them already.
+
+Repair
+    `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame. Whoever is not
+    heard gets the event again, acknowledged by the link. If that fails, the link is cut and its destinations are planned
+    anew without it.
+
+Custody
+    `custody.py`. Destinations without a path are kept, and served when there is one.
+
+An event at a node that was asked to pass it on is a *task*. The node takes each destination on at most `tries_max`
+times, and a second time only from another sender: a plan made from wrong knowledge may come back, but not for ever.
+That is why there are no loops: a node sends an event at most `tries_max` times per destination.
+
+Nobody speaks for others: a record is issued by its own node, first-hand beats hearsay, and a node tells only its own
+links. No record can declare another node dead.
+
+What is known and used here: multipoint relays and their kin (RFC 6621, RFC 7181), dead reckoning of positions, explicit
+multicast (RFC 5058), receipts by overhearing, and custody of delay-tolerant networks (RFC 4838).
+"""
 
 from typing import Any, ClassVar
 

@@ -52,7 +52,7 @@ class Whereabouts(Component):
 
     def _place(self) -> tuple[float, float, float, float] | None:
         place, velocity = self.host.position(), self.host.velocity()
-        if place is None or not self._parameters.uses_position:
+        if place is None:
             return None
         return (*place, *(velocity or (0.0, 0.0)))
 
