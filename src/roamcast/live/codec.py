@@ -60,6 +60,7 @@ class Drop(Enum):
     MALFORMED_HEADER = "malformed header"
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
+    FAILED = "failed"  # the protocol has a bug that it ran into
     DUPLICATE = "duplicate"  # a unicast that came again because its acknowledgement got lost
     OVERHEARD = "overheard"  # a unicast to another node, seen because a group is shared
     FRAGMENT_TIMEOUT = fragments.TIMEOUT  # the reasons why a message was not put together

@@ -44,6 +44,13 @@ class Lives:
         if path is not None:
             self._reserve()
 
+    def next_life(self) -> int:
+        """The node starts over without having been away."""
+        self.life += 1
+        if self._path is not None:
+            self._reserve()
+        return self.life
+
     def next_number(self) -> int:
         """The number of the next event, never 0; after 2^32 events numbers start over."""
         while True:

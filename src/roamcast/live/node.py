@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
 from roamcast.live.codec import Codec
 from roamcast.live.endpoints import Endpoint, open_socket
-from roamcast.live.host import Clock, UdpHost
+from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
 from roamcast.live.lives import Lives
 from roamcast.protocols.api import Point, Site
@@ -90,12 +91,19 @@ class Node:
         self._started_s = clock.now()
         self._lives = lives
         self._subscriptions: list[Interest] = []
+        self._advertised: list[Interest] = []
+        self._restarts = 0
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
 
     @classmethod
-    async def open(cls, settings: NodeSettings, on_delivery: Callable[[Delivery], None]) -> "Node":
-        """Starts the node. `on_delivery` may call the node."""
+    async def open(
+        cls,
+        settings: NodeSettings,
+        on_delivery: Callable[[Delivery], None],
+        on_failure: Callable[[Failure], None] = lambda failure: None,
+    ) -> "Node":
+        """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         if settings.group is None and not settings.peers:
@@ -121,6 +129,7 @@ class Node:
             clock=clock,
             random=Random(),
             on_delivery=lambda event, hops, latency_s: on_delivery(Delivery(event, hops, latency_s)),
+            on_failure=lambda failure: node._failed(failure, on_failure),
             position=settings.position,
             site=settings.site,
         )
@@ -136,21 +145,22 @@ class Node:
     def advertise(self, interest: Interest) -> None:
         """The application is going to publish events that match; some protocols want to know."""
         _require_content(interest)
+        self._advertised.append(interest)
         self._journal.advertised(self.settings.language, str(interest))
-        self._host.protocol.advertise(interest)
+        self._host.command(lambda: self._host.protocol.advertise(interest))
 
     def subscribe(self, interest: Interest) -> None:
         _require_content(interest)
         self._subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
-        self._host.protocol.subscribe(interest)
+        self._host.command(lambda: self._host.protocol.subscribe(interest))
 
     def unsubscribe(self, interest: Interest) -> None:
         if interest not in self._subscriptions:
             raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
         self._subscriptions.remove(interest)
         self._journal.unsubscribed(self.settings.language, str(interest))
-        self._host.protocol.unsubscribe(interest)
+        self._host.command(lambda: self._host.protocol.unsubscribe(interest))
 
     def move(self, to: Point) -> None:
         """The node is at `to` now. Between two calls it counts as standing where it was last."""
@@ -168,7 +178,7 @@ class Node:
         if size_bytes > EVENT_BYTES_MAX:
             raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
         self._journal.published(self.settings.language, event)
-        self._host.protocol.publish(event)
+        self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
     def counters(self) -> dict[str, Any]:
@@ -178,12 +188,9 @@ class Node:
             "uptime_s": round(self._clock.now() - self._started_s, 3),
             "neighbours": len(self._host.link.neighbours),
             "subscriptions": len(self._subscriptions),
+            "restarts": self._restarts,
             **self._journal.counters(),
         }
-
-    async def failed(self) -> None:
-        """Waits until the node breaks and raises what broke it; cancelled when the node is closed."""
-        await asyncio.shield(self._host.failure)
 
     def close(self) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
@@ -192,9 +199,24 @@ class Node:
         self._is_open = False
         if self._flushing is not None:
             self._flushing.cancel()
-        self._host.protocol.leave()
+        self._host.command(self._host.protocol.leave)
         self._host.close()
         self._journal.close()
+
+    def _failed(self, failure: Failure, on_failure: Callable[[Failure], None]) -> None:
+        """The protocol ran into a bug. If it cannot go on, a new one takes over, with the application's interests."""
+        on_failure(failure)
+        if not failure.restarts or not self._is_open:
+            return
+        self._restarts += 1
+        parameters = protocol_parameters(self.settings.protocol, self.settings.parameters)
+        protocol = build_protocol(self.settings.protocol, self._host, parameters)
+        self._host.begin_life(self._lives.next_life(), protocol)
+        self._host.command(protocol.start)
+        for interest in self._advertised:
+            self._host.command(partial(protocol.advertise, interest))
+        for interest in self._subscriptions:
+            self._host.command(partial(protocol.subscribe, interest))
 
     def _flush(self) -> None:
         self._journal.flush()
