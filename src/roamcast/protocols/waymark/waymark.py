@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-Goal: an event reaches everybody who wants it, in as few frames as possible. On the radio every frame is a broadcast: one
-sender serves all its neighbours. So what counts is the number of *senders*, not the number of links in a tree. A node
-that knows who wants an event and who can hear whom can plan a tree with few senders. Waymark makes every node know that,
-at a small price, and makes good what it knows wrongly.
+Goal: an event reaches everybody who wants it, in as few frames as possible. On the radio every frame is a broadcast:
+one sender serves all its neighbours. So what counts is the number of *senders*, not the number of links in a tree. A
+node that knows who wants an event and who can hear whom can plan a tree with few senders. Waymark makes every node know
+that, at a small price, and makes good what it knows wrongly.
 
 The parts, each a component with a module of its own:
 
@@ -31,8 +31,8 @@ Forwarding
 
 Repair
     `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame. Whoever is not
-    heard gets the event again, acknowledged by the link. If that fails, the link is cut and its destinations are planned
-    anew without it.
+    heard gets the event again, acknowledged by the link. If that fails, the link is cut and its destinations are
+    planned anew without it.
 
 Custody
     `custody.py`. Destinations without a path are kept, and served when there is one.
