@@ -8,6 +8,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 """
 
 import gc
+from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
@@ -45,14 +46,23 @@ class Result(NamedTuple):
     events: int  # callbacks of the event queue
 
 
-def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> Result:
-    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react."""
+def simulate(
+    run: Run,
+    *,
+    raw_frames: bool = False,
+    actions: list[Action] | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+) -> Result:
+    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react. `on_frame` gets
+    every frame as it starts."""
     began = perf_counter()
     # The simulation makes no cycles worth collecting, and the collector would walk the whole network again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:
         simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
+        if on_frame is not None:
+            simulation.watch_frames(on_frame)
         simulation.run_until(run.scenario.duration_s)
         simulation.finish()
     finally:
@@ -115,6 +125,17 @@ class Simulation(Oracle):
             actions = agenda(scenario, run.seed) + initiated
         for action in actions:
             self.scheduler.at(action.t_s, self._act, action)
+
+    def watch_frames(self, on_frame: Callable[[Frame], None]) -> None:
+        """From now on `on_frame` gets every frame as it starts, too."""
+        before = self.medium.on_start
+
+        def both(frame: Frame) -> None:
+            if before is not None:
+                before(frame)
+            on_frame(frame)
+
+        self.medium.on_start = both
 
     def run_until(self, t: float) -> None:
         self.scheduler.run(t)
