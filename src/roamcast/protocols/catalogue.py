@@ -10,7 +10,7 @@ from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
 from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.odmrp import Odmrp
-from roamcast.protocols.oracle import OracleTrees
+from roamcast.protocols.oracle import OracleBroadcast, OracleTrees
 from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.somer import Somer
 from roamcast.protocols.somer_plus import SomerPlus
@@ -21,6 +21,7 @@ _ALL: Final[list[type[Protocol]]] = [
     Flooding,
     Gossip,
     OracleTrees,
+    OracleBroadcast,
     PsMaodv,
     SpCombo,
     Dsapst,

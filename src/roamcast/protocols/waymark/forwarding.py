@@ -6,12 +6,12 @@ from roamcast.events import Event
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.seen import SeenCache
-from roamcast.protocols.waymark import plan
 from roamcast.protocols.waymark.custody import Custody
-from roamcast.protocols.waymark.graph import Graph, indices
+from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import Carry, Spread
 from roamcast.protocols.waymark.parameters import WaymarkParameters
+from roamcast.protocols.waymark.plan import grow_tree, indices
 from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
@@ -170,7 +170,7 @@ class Forwarding(Component):
         found: dict[int, int] = {}
         for loose, excluded in ((False, behind), (True, behind), (True, 0)):
             if wanted:
-                made = plan.grow_tree(graph, me, excluded, wanted, loose)
+                made = grow_tree(graph, me, excluded, wanted, loose)
                 for head, served in made.groups.items():
                     found[head] = found.get(head, 0) | served
                 wanted = made.lost

@@ -15,6 +15,7 @@ from typing import Final
 from roamcast.protocols.api import Host
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.places import Places
+from roamcast.protocols.waymark.plan import Adjacency, indices
 from roamcast.protocols.waymark.records import Known, Records
 
 VIEW_S: Final = 0.25
@@ -22,7 +23,7 @@ SAFE: Final = 0.98
 """Share of the reach within which a link counts as safe."""
 
 
-class Graph:
+class Graph(Adjacency):
     def __init__(self, host: Host, records: Records, places: Places, links: Links) -> None:
         self._host = host
         self._records = records
@@ -91,7 +92,6 @@ class Graph:
         return found
 
     def adjacent(self, index: int, loose: bool) -> int:
-        """Who hears this node. `loose`: counting links that may be gone already."""
         cache = self._loose if loose else self._safe
         found = cache.get(index)
         if found is None:
@@ -149,13 +149,3 @@ class Graph:
                             continue
                         found |= 1 << other.index
         return found
-
-
-def indices(bits: int) -> list[int]:
-    """The nodes of a set, ascending."""
-    found: list[int] = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
-    return found

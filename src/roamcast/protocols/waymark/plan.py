@@ -1,6 +1,17 @@
 """Plans: a tree with few senders that reaches all destinations. A pure function of the graph."""
 
-from roamcast.protocols.waymark.graph import Graph, indices
+from abc import ABC, abstractmethod
+
+from mypy_extensions import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Adjacency(ABC):
+    """Who can hear whom. A node is an index, a set of nodes a whole number with a bit for each."""
+
+    @abstractmethod
+    def adjacent(self, index: int, loose: bool) -> int:
+        """Who hears this node. `loose`: counting links that may be gone already."""
 
 
 class Plan:
@@ -14,7 +25,7 @@ class Plan:
         self.lost = lost
 
 
-def grow_tree(graph: Graph, me: int, excluded: int, wanted: int, loose: bool) -> Plan:
+def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool) -> Plan:
     """Again and again, the nearest destination that nobody reaches yet is connected by a path that reaches the most
     other destinations on its way. Nodes are indices; `excluded` may not be used as first relays."""
     own = graph.adjacent(me, loose) & ~excluded
@@ -44,7 +55,7 @@ def grow_tree(graph: Graph, me: int, excluded: int, wanted: int, loose: bool) ->
     return Plan(groups, open_)
 
 
-def _path(graph: Graph, reached: int, here: int, open_: int, wanted: int, loose: bool) -> list[int]:
+def _path(graph: Adjacency, reached: int, here: int, open_: int, wanted: int, loose: bool) -> list[int]:
     """Senders, first one reached already, that lead to the nearest open destination; empty if there is no way."""
     levels = [reached]
     seen = reached | here
@@ -77,3 +88,13 @@ def _path(graph: Graph, reached: int, here: int, open_: int, wanted: int, loose:
         goal = 1 << best
     path.reverse()
     return path
+
+
+def indices(bits: int) -> list[int]:
+    """The nodes of a set, ascending."""
+    found: list[int] = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found
