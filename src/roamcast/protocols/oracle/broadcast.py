@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 On the radio one broadcast serves all neighbours, so an event costs as many frames as its tree has senders. Every node
 that holds an event asks the simulator who can hear whom at this instant and grows a tree with few senders, as Waymark
-does from what it knows (`waymark/plan.py`). Finding the fewest senders is NP-hard; this is a good heuristic, so the
+does from what it knows (`sender_tree.py`). Finding the fewest senders is NP-hard; this is a good heuristic, so the
 true limit lies a little lower.
 
 Rules:
@@ -29,16 +29,14 @@ from roamcast.protocols.api import Host, Message, Oracle, Protocol, Timer
 from roamcast.protocols.oracle.messages import Branches
 from roamcast.protocols.oracle.parameters import OracleBroadcastParameters
 from roamcast.protocols.seen import SeenCache
+from roamcast.protocols.sender_tree import Adjacency, grow_tree, indices
 from roamcast.protocols.subscriptions import Subscriptions
-from roamcast.protocols.waymark.plan import Adjacency, grow_tree, indices
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OracleBroadcast(Protocol):
     name: ClassVar[str] = "oracle-broadcast"
-    summary: ClassVar[str] = (
-        "trees with few senders from perfect knowledge: the limit of airtime, simulator only"
-    )
+    summary: ClassVar[str] = "trees with few senders from perfect knowledge: the limit of airtime, simulator only"
     Parameters: ClassVar[type[api.Parameters]] = OracleBroadcastParameters
     messages: ClassVar[Any] = Branches
     is_limit: ClassVar[bool] = True

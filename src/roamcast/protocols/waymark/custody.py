@@ -6,9 +6,9 @@ from enum import StrEnum
 from roamcast.events import Event
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.sender_tree import indices
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.parameters import WaymarkParameters
-from roamcast.protocols.waymark.plan import indices
 from roamcast.protocols.waymark.records import Records
 
 

@@ -6,12 +6,12 @@ from roamcast.events import Event
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.seen import SeenCache
+from roamcast.protocols.sender_tree import grow_tree, indices
 from roamcast.protocols.waymark.custody import Custody
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import Carry, Spread
 from roamcast.protocols.waymark.parameters import WaymarkParameters
-from roamcast.protocols.waymark.plan import grow_tree, indices
 from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
@@ -205,7 +205,7 @@ class Forwarding(Component):
         if task is None:
             return
         neighbours = self._links.neighbours()
-        if not neighbours or neighbours - task.reached or self.host.now() < self._settled_s:
+        if not neighbours or neighbours - task.reached:
             self.host.broadcast(Spread(task.hops, task.event))
 
 

@@ -13,9 +13,9 @@ Adjacency is worked out when it is asked for, node by node, and kept for `VIEW_S
 from typing import Final
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.sender_tree import Adjacency, indices
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.places import Places
-from roamcast.protocols.waymark.plan import Adjacency, indices
 from roamcast.protocols.waymark.records import Known, Records
 
 VIEW_S: Final = 0.25

@@ -155,7 +155,7 @@ class Links(Component):
             neighbour = self.known[sender] = Neighbour()
             neighbour.period_s = self._parameters.hello_min_s
             self._changed()
-            if not self._places.is_near(sender):
+            if not self._places.explains(sender):
                 self.say_soon()
         neighbour.heard_s = now
         self._places.heard(sender)

@@ -89,10 +89,12 @@ class Spreading(Component):
             self._differs[sender] = digests
 
     def _list_within(self, delay_s: float) -> None:
-        is_quiet = self.host.now() - self._learned_s > 2 * self._parameters.news_s
-        if is_quiet and not self._is_listing_due:
+        """Compares all records with the neighbours', as soon as no more news come in."""
+        if not self._is_listing_due:
             self._is_listing_due = True
-            self.host.set_timer(delay_s * (0.2 + 0.8 * self.host.random.random()), (NewsTimer.LIST, 0))
+            quiet_s = self._learned_s + 2 * self._parameters.news_s - self.host.now()
+            wait_s = max(0.0, quiet_s) + delay_s * (0.2 + 0.8 * self.host.random.random())
+            self.host.set_timer(wait_s, (NewsTimer.LIST, 0))
 
     def _on_news(self, sender: int, news: News) -> None:
         self._learn(sender, news.wants, news.wheres)
@@ -154,6 +156,8 @@ class Spreading(Component):
         return self._graph.around(node)
 
     def _tell_within(self, delay_s: float) -> None:
+        if self.host.now() < self._settled_s:  # many start at once: links first, then everything in few frames
+            delay_s = self._settled_s - self.host.now() + self._parameters.news_s * self.host.random.random()
         due_s = self.host.now() + delay_s
         if self._tell_due_s < self.host.now() or due_s < self._tell_due_s:
             self._tell_due_s = due_s
@@ -171,6 +175,9 @@ class Spreading(Component):
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
+        if self.host.now() - self._learned_s < self._parameters.news_s:
+            self._list_within(0.5)
+            return
         listing: list[int] = []
         for node in sorted(self._records.known)[:200]:
             listing.extend((node, *self._records.numbers(node)))

@@ -20,8 +20,8 @@ Knowledge
     `graph.py` puts it all together: who can hear whom now.
 
 Plan
-    `plan.py` grows a tree: again and again the nearest destination that nobody reaches yet is connected, by a path that
-    reaches the most other destinations on its way.
+    `protocols/sender_tree.py` grows a tree: again and again the nearest destination that nobody reaches yet is
+    connected, by a path that reaches the most other destinations on its way.
 
 Forwarding
     `forwarding.py`. The publisher's frame names the first relays and, for each, the destinations behind it. Each relay

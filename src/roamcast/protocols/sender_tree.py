@@ -1,4 +1,7 @@
-"""Plans: a tree with few senders that reaches all destinations. A pure function of the graph."""
+"""Trees with few senders. One broadcast serves all neighbours, so a tree costs as many frames as it has senders.
+
+Pure functions of who can hear whom; Waymark plans with them from what it knows, the broadcast oracle from the truth.
+"""
 
 from abc import ABC, abstractmethod
 
