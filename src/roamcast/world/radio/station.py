@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from roamcast.world.radio.dcf import DcfMedium
 
 
+NO_POWERS: Final[list[float]] = []
+
+
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
-    __slots__ = ("is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "tries_long", "tries_short")
+    __slots__ = (
+        "is_on_air", "medium", "nav_s", "powers", "queued_s", "rate", "source", "stations", "tries_long", "tries_short",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -33,6 +38,7 @@ class DcfFrame(Frame):
         self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
+        self.powers = NO_POWERS  # with which it arrives there, where signals differ in strength
         self.source: Point | None = None  # where its sender is, once it has been looked up
         self.queued_s = 0.0  # when it joined the queue
         self.is_on_air = False
@@ -53,8 +59,9 @@ class Station(Due):
 
     __slots__ = (
         "air_until", "answer_by", "backoff", "busy_until", "committed", "counts", "defer", "exchange", "head",
-        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise", "queue",
-        "sending_until", "sensed_by", "sensers", "topology_version", "waiting", "window",
+        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "log_survival", "medium", "node", "noise",
+        "power", "powers", "queue", "sending_until", "sensed_by", "sensers", "signal", "signals", "since",
+        "topology_version", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int, difs_s: float, window_min: int) -> None:
@@ -84,6 +91,13 @@ class Station(Due):
         self.hearers: list[Station] = []  # these as stations
         self.sensed_by: list[int] = []  # the same of who only senses it
         self.sensers: list[Station] = []
+        # Only where signals differ in strength (`snir.py`).
+        self.powers = NO_POWERS  # with which the hearers receive this node
+        self.power = 0.0  # of all signals in this node's air
+        self.signals = 0  # how many these are
+        self.signal = 0.0  # power of the locked frame
+        self.since = 0.0  # its bits up to here are accounted for
+        self.log_survival = 0.0  # logarithm of the probability that these are right
 
     def due(self) -> None:
         self.medium.access(self)
