@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "roamcast"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("form",),
+    ("form", "fields", "documented"),
     ("errors", "events", "seeds"),
     ("interests",),
     ("causal",),

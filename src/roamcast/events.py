@@ -1,19 +1,21 @@
 """What is published.
 
-An event's identity is one integer: the publisher's address in the upper half, its running number (from 1) in the lower
-half. So an identity is unique without coordination, cheap to compare, and one column in the trace.
+An event's id is one integer: the publisher's address in the upper half, its running number (from 1) in the lower half.
+So an id is unique without coordination, cheap to compare, and one column in the trace.
 """
 
 from typing import Final
 
 import msgspec
 
+from roamcast.fields import EventId, EventIdOrNone, Real, Time, Whole
+
 NO_EVENT: Final = 0
-"""Stands for "no event" wherever an event id is expected; numbers start at 1, so no event has this id."""
+"""Means "no event" where an event id is expected; numbers start at 1, so no event has this id."""
 
 NUMBER_BITS: Final = 32
 
-Content = int | float | str
+Content = Whole | Real | str
 """What interests look at: a number (intervals), a topic such as `fire/north` (topics), or an XML document (content)."""
 
 
@@ -24,11 +26,11 @@ def event_id(publisher: int, number: int) -> int:
 class Event(msgspec.Struct, frozen=True, array_like=True):
     """One publication. The same object reaches many simulated nodes: never mutate it."""
 
-    id: int
-    time_s: float  # when it was published, on the publisher's clock
+    id: EventId
+    time_s: Time  # when it was published, on the publisher's clock
     content: Content
     payload: bytes = b""  # opaque to every protocol
-    cause: int = NO_EVENT  # id of the event whose receipt made the publisher publish this one
+    cause: EventIdOrNone = NO_EVENT  # id of the event whose receipt made the publisher publish this one
     utility: str = ""  # deadline or utility curve: what a receipt is worth by age (`roamcast.trace.utility`)
 
     @property

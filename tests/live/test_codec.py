@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
+from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, Intervals
 from roamcast.live.codec import (
-    ADDRESS_MAX,
     DATAGRAM_BYTES_MAX,
     EVERYBODY,
     HEADER_BYTES,
@@ -44,8 +44,10 @@ MESSAGES: Any = Flood | Ask | Picky
 CODEC = Codec("home", "test", MESSAGES)
 
 int64 = st.integers(-(2**63), 2**63 - 1)
-contents = st.one_of(int64, st.floats(allow_nan=False), st.text(max_size=40))
-events = st.builds(Event, id=int64, time_s=st.floats(allow_nan=False), content=contents, payload=st.binary(max_size=64))
+contents = st.one_of(int64, st.floats(-1e300, 1e300), st.text(max_size=40))
+events = st.builds(
+    Event, id=st.integers(1, 2**63 - 1), time_s=st.floats(-1e12, 1e12), content=contents, payload=st.binary(max_size=64)
+)
 interests = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=5).map(lambda r: Intervals.of(*r))
 messages = st.one_of(
     st.builds(Flood, hops=st.integers(0, 255), event=events),
@@ -183,6 +185,25 @@ def test_wrong_types_in_any_field_are_dropped() -> None:
         assert CODEC.decode(with_body(msgspec.msgpack.encode([16, wrong, [1, 0.5, 42]]))) is Drop.MALFORMED_BODY
         assert CODEC.decode(with_body(msgspec.msgpack.encode([16, 1, wrong]))) is Drop.MALFORMED_BODY
         assert CODEC.decode(with_body(msgspec.msgpack.encode([wrong, 1, [1, 0.5, 42]]))) is Drop.MALFORMED_BODY
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [-1, [1, 0.5, 42]],
+        [256, [1, 0.5, 42]],
+        [1, [0, 0.5, 42]],
+        [1, [2**63, 0.5, 42]],
+        [1, [1, math.nan, 42]],
+        [1, [1, math.inf, 42]],
+        [1, [1, 0.5, math.nan]],
+        [1, [1, 0.5, -math.inf]],
+        [1, [1, 0.5, 2**64 - 1]],
+        [1, [1, 0.5, 42, b"", -1]],
+    ],
+)
+def test_numbers_outside_the_range_of_their_field_are_dropped(fields: list[object]) -> None:
+    assert CODEC.decode(with_body(msgspec.msgpack.encode([16, *fields]))) is Drop.MALFORMED_BODY
 
 
 def test_fields_that_a_later_version_adds_are_ignored() -> None:

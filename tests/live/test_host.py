@@ -5,14 +5,12 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
-import pytest
-
 from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.live.codec import Codec, Datagram, Frame
 from roamcast.live.endpoints import Endpoint, open_socket
-from roamcast.live.host import Clock, UdpHost
+from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
 from roamcast.live.link import ATTEMPTS_MAX
 from roamcast.protocols.api import Host, Message, Parameters, Protocol, Timer
@@ -66,10 +64,13 @@ class Scripted(Protocol):
                 self.host.deliver(Event(-5, self.host.now(), 7), 1)
             case "wait":
                 self.host.set_timer(0.0, ("echo", 0))
+            case "fail later":
+                self.host.set_timer(0.0, ("break", 0))
         self.depth -= 1
         self.calls.put_nowait(("message", sender, message.text))
 
     def on_timer(self, timer: Timer) -> None:
+        assert timer[0] != "break"
         assert self.depth == 0
         self.calls.put_nowait(("timer", *timer))
 
@@ -87,6 +88,7 @@ class Network:
         self.protocols: dict[int, Scripted] = {}
         self.journals: dict[int, Journal] = {}
         self.endpoints: dict[int, Endpoint] = {}
+        self.failures: asyncio.Queue[Failure] = asyncio.Queue()
         self.deliveries: asyncio.Queue[tuple[Event, int, float]] = asyncio.Queue()
 
     async def link(self, *addresses: int) -> None:
@@ -108,9 +110,11 @@ class Network:
             CODEC,
             self.journals[address],
             neighbourhood,
+            life=1,
             clock=clock,
             random=Random(address),
             on_delivery=lambda *delivery: self._delivered(address, *delivery),
+            on_failure=self.failures.put_nowait,
             position=(3.0, 4.0),
         )
         host.protocol = self.protocols[address] = Scripted(host)
@@ -219,10 +223,33 @@ async def test_an_acknowledgement_counts_only_from_the_receiver(network: Network
 
 
 @on_network
-async def test_a_message_too_long_for_a_datagram_never_leaves(network: Network) -> None:
+async def test_a_message_larger_than_a_frame_travels_in_fragments(network: Network) -> None:
     await network.link(1, 2)
-    network.hosts[1].broadcast(Note("x" * 2000))
-    network.hosts[1].send(2, Note("y" * 2000))
+    long = "x" * 80_000
+    network.hosts[1].broadcast(Note(long))
+    assert await network.call(2) == ("message", 1, long)
+    network.hosts[1].send(2, Note(long))
+    assert network.hosts[1].backlog() > 8, "fragments wait for those before them to be acknowledged"
+    assert await network.call(2) == ("message", 1, long)
+    await network.until(lambda: network.hosts[1].backlog() == 0)
+    assert network.protocols[1].calls.empty()
+
+
+@on_network
+async def test_a_large_message_to_a_silent_neighbour_fails_once(network: Network) -> None:
+    await network.link(1, 2)
+    network.hosts[1].send(9, Note("z" * 20_000))
+    assert await network.call(1) == ("failed", 9, "z" * 20_000)
+    assert network.hosts[1].backlog() < 15, "what was left of it is not sent"
+    await network.until(lambda: network.hosts[1].backlog() == 0)
+    assert network.protocols[1].calls.empty()
+
+
+@on_network
+async def test_a_message_too_large_for_the_link_never_leaves(network: Network) -> None:
+    await network.link(1, 2)
+    network.hosts[1].broadcast(Note("x" * 300_000))
+    network.hosts[1].send(2, Note("y" * 300_000))
     network.hosts[1].send(2, Note("short"))
     assert await network.call(2) == ("message", 1, "short")
     assert network.protocols[1].calls.empty(), "the neighbour has not failed"
@@ -260,15 +287,38 @@ async def test_what_a_protocol_refuses_is_counted_and_the_node_goes_on(network: 
         network.hosts[1].broadcast(Note(text))
     assert await network.call(2) == ("message", 1, "fine")
     assert network.lost(2) == {"refused": 2}
-    assert not network.hosts[2].failure.done()
+    assert network.failures.empty()
 
 
 @on_network
-async def test_a_bug_in_a_protocol_ends_the_node_loudly(network: Network) -> None:
+async def test_a_message_that_runs_into_a_bug_is_dropped_and_reported_with_its_bytes(network: Network) -> None:
     await network.link(1, 2)
     network.hosts[1].broadcast(Note("break"))
-    with pytest.raises(RuntimeError, match="a bug"):
-        await asyncio.wait_for(asyncio.shield(network.hosts[2].failure), 5)
+    failure = await asyncio.wait_for(network.failures.get(), 5)
+    assert failure.error.startswith("RuntimeError: a bug (on_message, line ")
+    assert b"break" in failure.datagram
+    assert not failure.restarts
+    network.hosts[1].broadcast(Note("fine"))
+    assert await network.call(2) == ("message", 1, "fine")
+    assert network.lost(2) == {"failed": 1}
+
+
+@on_network
+async def test_a_protocol_that_keeps_failing_is_to_start_over(network: Network) -> None:
+    await network.link(1, 2)
+    for _ in range(5):
+        network.hosts[1].broadcast(Note("break"))
+    failures = [await asyncio.wait_for(network.failures.get(), 5) for _ in range(5)]
+    assert [failure.restarts for failure in failures] == [False] * 4 + [True]
+
+
+@on_network
+async def test_a_timer_that_runs_into_a_bug_makes_the_protocol_start_over(network: Network) -> None:
+    await network.link(1, 2)
+    network.hosts[1].broadcast(Note("fail later"))
+    failure = await asyncio.wait_for(network.failures.get(), 5)
+    assert failure.restarts
+    assert failure.datagram == b""
 
 
 @on_network

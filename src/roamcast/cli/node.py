@@ -14,7 +14,6 @@ import contextlib
 import math
 import os
 import signal
-import sys
 import threading
 from base64 import b64encode
 from collections.abc import Callable
@@ -27,16 +26,18 @@ import typer
 
 from roamcast.causal import Specification, parse_specification
 from roamcast.causal.specification import ARROW
+from roamcast.cli.lines import Lines
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import Endpoint, parse_endpoint
+from roamcast.live.host import Failure
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
 
-LINE_BYTES_MAX = 65_536
+LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
 DEPENDENCIES_BYTES_MAX = 65_536
 COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, move X,Y, stats, quit"
 
@@ -65,6 +66,10 @@ def node(
         typer.Option(help="Which events cause which others, as in 'a => b; b => c', or a file that says so."),
     ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
+    ] = None,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
 ) -> None:
@@ -84,6 +89,7 @@ def node(
         position=None if position is None else _point("--position", position),
         site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
+        state=state,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
     if schemas and language != "content":
@@ -92,7 +98,13 @@ def node(
         _register_schema(path)
     wanted = [parse_interest(language, text) for text in subscribe or []]
     offered = [parse_interest(language, text) for text in advertise or []]
-    asyncio.run(_Application(chosen, _Printer(as_json)).run(wanted, offered, duration_s))
+    asyncio.run(_run(chosen, as_json, wanted, offered, duration_s))
+
+
+async def _run(
+    settings: NodeSettings, as_json: bool, wanted: list[Interest], offered: list[Interest], duration_s: float | None
+) -> None:
+    await _Application(settings, as_json).run(wanted, offered, duration_s)
 
 
 def _register_schema(path: Path) -> None:
@@ -162,10 +174,16 @@ def _dependencies(text: str, language: str) -> Specification:
 
 
 class _Printer:
-    """Lines on standard output, each complete when it appears, for programs that read along."""
+    """Lines on standard output, each complete when it appears, for programs that read along. It never blocks."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, on_broken: Callable[[], object]) -> None:
         self._as_json = as_json
+        self._lines = Lines(1, on_broken)
+        self._complaints = Lines(2, lambda: None)
+
+    def close(self) -> None:
+        self._lines.close()
+        self._complaints.close()
 
     def started(self, node: Node) -> None:
         host, port = node.listens
@@ -192,15 +210,21 @@ class _Printer:
         self._print("delivered", fields, " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})"))))
 
     def counters(self, kind: str, node: Node) -> None:
-        counters = node.counters()
+        counters = node.counters() | {"output_lost": self._lines.lost}
         shown = "; ".join(f"{name} {_shown(value)}" for name, value in counters.items() if value not in ({}, 0))
         self._print(kind, counters, f"{kind}: {shown}")
 
+    def failed(self, failure: Failure) -> None:
+        """A bug that the node has survived: on standard error, with all that is needed to report it."""
+        restarts = "; the protocol starts over" if failure.restarts else ""
+        datagram = f"; datagram {failure.datagram.hex()}" if failure.datagram else ""
+        self._complaints.add(f"roamcast: protocol failed: {failure.error}{restarts}{datagram}")
+
     def refused(self, error: ConfigurationError) -> None:
-        print(f"roamcast: {error}", file=sys.stderr, flush=True)
+        self._complaints.add(f"roamcast: {error}")
 
     def _print(self, kind: str, fields: dict[str, Any], text: str) -> None:
-        print(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text, flush=True)
+        self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text)
 
 
 def _shown(value: Any) -> str:
@@ -210,17 +234,18 @@ def _shown(value: Any) -> str:
 class _Application:
     """Lets whoever writes to standard input be the node's application."""
 
-    def __init__(self, settings: NodeSettings, printer: _Printer) -> None:
+    def __init__(self, settings: NodeSettings, as_json: bool) -> None:
         self._settings = settings
-        self._printer = printer
         self._end = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._printer = _Printer(as_json, partial(loop.call_soon_threadsafe, self._stop_without_reader))
         self._failure: Exception | None = None  # of a command
 
     async def run(self, wanted: list[Interest], offered: list[Interest], duration_s: float | None) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
-        node = await Node.open(self._settings, self._printer.delivered)
+        node = await Node.open(self._settings, self._printer.delivered, self._printer.failed)
         try:
             for interest in offered:
                 node.advertise(interest)
@@ -229,28 +254,28 @@ class _Application:
             self._printer.started(node)
             reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
             reader.start()
-            await self._until_stopped(node, duration_s)
+            await self._until_stopped(duration_s)
         finally:
             node.close()
         self._printer.counters("stopped", node)
+        self._printer.close()
 
-    async def _until_stopped(self, node: Node, duration_s: float | None) -> None:
-        ended = asyncio.create_task(self._end.wait())
-        failed = asyncio.create_task(node.failed())
-        done, pending = await asyncio.wait({ended, failed}, timeout=duration_s, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        if failed in done:
-            failed.result()  # raises what broke the node
+    async def _until_stopped(self, duration_s: float | None) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._end.wait(), duration_s)
         if self._failure is not None:
             raise self._failure
+
+    def _stop_without_reader(self) -> None:
+        self._failure = BrokenPipeError()
+        self._end.set()
 
     def _command(self, node: Node, line: str) -> None:
         try:
             self._obey(node, line.strip())
         except ConfigurationError as error:
             self._printer.refused(error)
-        except Exception as error:  # a bug, or nobody reads our output any more: the loop itself would only log it
+        except Exception as error:  # a bug: the loop itself would only log it
             self._failure = error
             self._end.set()
 

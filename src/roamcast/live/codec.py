@@ -11,11 +11,11 @@ A datagram is a fixed header and, unless it is an acknowledgement, one message o
 | 4 | sender | its address |
 | 4 | receiver | its address; `EVERYBODY` on a broadcast |
 | 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; 0 on a broadcast |
-| rest | body | MessagePack, decoded into the protocol's union of message types |
+| rest | body | MessagePack, decoded into the protocol's union of message types, or a fragment of one |
 
-Integers are big-endian. Decoding against the union is the type check of everything that comes from outside: a protocol
-never sees a message of a wrong shape. Fields that the type does not know are ignored, so a later minor version may add
-some at the end.
+Integers are big-endian. Decoding against the union is the check of everything that comes from outside: a protocol never
+sees a message of a wrong shape, or a number outside the range its field declares (`roamcast/fields.py`). Fields that
+the type does not know are ignored, so a later minor version may add some at the end.
 """
 
 from enum import Enum, IntEnum
@@ -26,12 +26,15 @@ from typing import Any
 import msgspec
 
 from roamcast.errors import PeerError
+from roamcast.fields import ADDRESS_MAX
+from roamcast.protocols import fragments
 from roamcast.protocols.api import Message
+from roamcast.protocols.fragment import Fragment
 
 MAGIC = 0xCA
 VERSION = 1
 DATAGRAM_BYTES_MAX = 1452  # what fits an Ethernet frame with the headers of IPv6 and UDP: never fragmented
-ADDRESS_MAX = 2**31 - 1  # an event's id holds the publisher's address in its upper half and must stay below 2^63
+FRAME_BYTES_MAX = 1376  # of a message, encoded; what is left of a datagram is for headers, and for security
 EVERYBODY = 2**32 - 1
 
 _HEADER = Struct(">BBIBIIQ")
@@ -57,8 +60,14 @@ class Drop(Enum):
     MALFORMED_HEADER = "malformed header"
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
+    FAILED = "failed"  # the protocol has a bug that it ran into
     DUPLICATE = "duplicate"  # a unicast that came again because its acknowledgement got lost
     OVERHEARD = "overheard"  # a unicast to another node, seen because a group is shared
+    FRAGMENT_TIMEOUT = fragments.TIMEOUT  # the reasons why a message was not put together
+    FRAGMENT_SUPERSEDED = fragments.SUPERSEDED
+    FRAGMENT_MEMORY = fragments.MEMORY
+    FRAGMENT_INCONSISTENT = fragments.INCONSISTENT
+    QUEUE = "queue"  # too many large messages were waiting to be sent
     OWN_ADDRESS = "own address"  # the echo of our own broadcast in a group, or a second node with our address
 
 
@@ -77,10 +86,12 @@ class Codec:
         digest = blake2b(f"{network}\x1f{protocol}".encode(), digest_size=4).digest()
         self._network = int.from_bytes(digest, "big")
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(messages)
+        self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(messages | Fragment)
 
-    def encode(self, datagram: Datagram) -> bytes:
-        """The bytes, which may be more than `DATAGRAM_BYTES_MAX`: then no node would take them."""
+    def encode(self, datagram: Datagram, body: bytes | None = None) -> bytes:
+        """The bytes; `body` is the message if it has been encoded already."""
+        if body is None:
+            body = b"" if datagram.message is None else self.encode_message(datagram.message)
         header = _HEADER.pack(
             MAGIC,
             VERSION,
@@ -90,7 +101,19 @@ class Codec:
             datagram.receiver,
             datagram.sequence,
         )
-        return header if datagram.message is None else header + self._encoder.encode(datagram.message)
+        return header + body
+
+    def encode_message(self, message: Message) -> bytes:
+        return self._encoder.encode(message)
+
+    def decode_message(self, body: bytes) -> Message | None:
+        """The message, or None if the bytes are not one."""
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, PeerError):
+            # bytes that are not MessagePack or not of the union; numbers out of range; text that is not UTF-8; nesting
+            # bombs in ignored fields; values that a struct's own check refuses
+            return None
 
     def decode(self, data: bytes) -> Datagram | Drop:
         if len(data) > DATAGRAM_BYTES_MAX:
@@ -111,16 +134,8 @@ class Codec:
         if kind == Frame.ACKNOWLEDGEMENT:
             is_bare = len(data) == HEADER_BYTES
             return Datagram(Frame.ACKNOWLEDGEMENT, sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
-        message = self._message(data[HEADER_BYTES:])
+        message = self.decode_message(data[HEADER_BYTES:])
         return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
-
-    def _message(self, body: bytes) -> Message | None:
-        try:
-            return self._decoder.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, PeerError):
-            # bytes that are no MessagePack or not of the union; text that is no UTF-8; nesting bombs in ignored
-            # fields; values that a struct's own check refuses
-            return None
 
 
 def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:

@@ -1,28 +1,35 @@
-"""The link layer over UDP: broadcasts that nobody acknowledges, unicasts that are acknowledged and retried.
+"""The link layer over UDP: broadcasts without acknowledgement, unicasts that are acknowledged and retransmitted.
 
 It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 - A broadcast goes to the neighbourhood once.
-- A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or not its alone, it goes
-  to the neighbourhood, and only the receiver named in the header takes it. It is repeated, at doubling intervals, until
-  its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so.
-- Repetitions, and acknowledgements of repetitions, go to the neighbourhood as well: what we know of the endpoint may be
-  out of date, or its port may be shared with a node that we have not heard yet.
-- A receiver acknowledges every copy and passes on the first. Sequence numbers start at the clock's nanoseconds, so that
-  a node that returns is not taken for a repetition of its former life.
+- A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or shared with other nodes,
+  it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
+  intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so.
+- Retransmissions, and acknowledgements of retransmissions, go to the neighbourhood as well: the known endpoint may be
+  out of date, or its port may be shared with a node that was not heard yet.
+- A receiver acknowledges every copy and passes on the first. Sequence numbers start at the clock's nanoseconds, so a
+  node that returns is not taken for a retransmission of its former life.
+- A message larger than a frame travels in fragments (`protocols/fragments.py`). At most `FRAGMENTS_UNDER_WAY` of them
+  wait for an acknowledgement at a time; broadcast fragments leave in bursts of as many, `BURST_PAUSE_S` apart, so that
+  they do not overflow the receivers' sockets.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 
-from roamcast.live.codec import DATAGRAM_BYTES_MAX, Codec, Datagram, Drop, Frame
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
 from roamcast.live.endpoints import Endpoint, Neighbours
 from roamcast.live.journal import Journal
-from roamcast.protocols.api import Message
+from roamcast.protocols.api import NOBODY, Message
+from roamcast.protocols.fragment import Fragment
+from roamcast.protocols.fragments import MESSAGE_BYTES_MAX, Outbox, Reassembly
 from roamcast.protocols.seen import SeenCache
 
 ATTEMPTS_MAX = 4
 ACKNOWLEDGEMENT_TIMEOUT_S = 0.04  # for the first attempt; doubles with each: a link gives up after 0.6 s
+FRAGMENTS_UNDER_WAY = 8
+BURST_PAUSE_S = 0.001
 
 
 class _Unicast:
@@ -44,6 +51,7 @@ class Link:
         journal: Journal,
         neighbourhood: Sequence[Endpoint],
         *,
+        life: int,
         first_sequence: int,
         transmit: Callable[[bytes, Endpoint], None],
         on_message: Callable[[int, Message], None],
@@ -61,30 +69,29 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self.waiting: dict[int, _Unicast] = {}  # by sequence: sent, not yet acknowledged
         self._received = SeenCache()
+        self._outbox = Outbox(life, FRAME_BYTES_MAX)
+        self._fragments_under_way = 0
+        self._pause: asyncio.TimerHandle | None = None  # after a burst of broadcast fragments
+        self._reassembly = Reassembly(lambda reason: journal.frame_lost(Drop(reason)))
+
+    @property
+    def backlog(self) -> int:
+        """Unicasts that wait for their acknowledgement, and fragments that have not been sent."""
+        return len(self.waiting) + len(self._outbox)
 
     def broadcast(self, message: Message) -> None:
-        data = self._codec.encode(Datagram(Frame.BROADCAST, self._address, message=message))
-        if len(data) > DATAGRAM_BYTES_MAX:
-            self._journal.frame_lost(Drop.OVERSIZED)
-            return
-        self._journal.frame_sent(message, len(data))
-        self._to_neighbourhood(data)
+        self._transfer(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
-        sequence = self._sequence
-        self._sequence += 1
-        data = self._codec.encode(Datagram(Frame.UNICAST, self._address, neighbour, sequence, message))
-        if len(data) > DATAGRAM_BYTES_MAX:
-            self._journal.frame_lost(Drop.OVERSIZED)  # which says nothing about the neighbour
-            return
-        self.waiting[sequence] = _Unicast(neighbour, message, data)
-        self._attempt(sequence)
+        self._transfer(neighbour, message)
 
     def close(self) -> None:
         for unicast in self.waiting.values():
             if unicast.retry is not None:
                 unicast.retry.cancel()
         self.waiting.clear()
+        if self._pause is not None:
+            self._pause.cancel()
 
     def receive(self, data: bytes, source: Endpoint) -> None:
         datagram = self._codec.decode(data)
@@ -111,7 +118,58 @@ class Link:
 
     def _pass_on(self, sender: int, message: Message) -> None:
         self._journal.frame_received()
-        self._on_message(sender, message)
+        if type(message) is not Fragment:
+            self._on_message(sender, message)
+            return
+        body = self._reassembly.add(sender, message, self._loop.time())
+        if body is None:
+            return
+        whole = self._codec.decode_message(body)
+        if whole is None or type(whole) is Fragment:
+            self._journal.frame_lost(Drop.MALFORMED_BODY)
+        else:
+            self._on_message(sender, whole)
+
+    def _transfer(self, receiver: int, message: Message) -> None:
+        body = self._codec.encode_message(message)
+        if len(body) <= FRAME_BYTES_MAX:
+            self._transfer_frame(receiver, message, body)
+        elif len(body) > MESSAGE_BYTES_MAX:
+            self._journal.frame_lost(Drop.OVERSIZED)  # which says nothing about the neighbour
+        elif self._outbox.add(receiver, message, body):
+            self._feed()
+        else:
+            self._journal.frame_lost(Drop.QUEUE)
+
+    def _transfer_frame(self, receiver: int, message: Message, body: bytes) -> None:
+        if receiver == NOBODY:
+            data = self._codec.encode(Datagram(Frame.BROADCAST, self._address), body)
+            self._journal.frame_sent(message, len(data))
+            self._to_neighbourhood(data)
+            return
+        sequence = self._sequence
+        self._sequence += 1
+        data = self._codec.encode(Datagram(Frame.UNICAST, self._address, receiver, sequence), body)
+        self.waiting[sequence] = _Unicast(receiver, message, data)
+        self._attempt(sequence)
+
+    def _feed(self) -> None:
+        """Sends the fragments that may leave now."""
+        burst = 0
+        while self._pause is None and self._fragments_under_way < FRAGMENTS_UNDER_WAY:
+            following = self._outbox.next()
+            if following is None:
+                return
+            receiver, fragment = following
+            if receiver != NOBODY:
+                self._fragments_under_way += 1
+            elif (burst := burst + 1) == FRAGMENTS_UNDER_WAY:
+                self._pause = self._loop.call_later(BURST_PAUSE_S, self._end_pause)
+            self._transfer_frame(receiver, fragment, self._codec.encode_message(fragment))
+
+    def _end_pause(self) -> None:
+        self._pause = None
+        self._feed()
 
     def _acknowledged(self, datagram: Datagram) -> None:
         unicast = self.waiting.get(datagram.sequence)
@@ -119,6 +177,9 @@ class Link:
             del self.waiting[datagram.sequence]
             if unicast.retry is not None:
                 unicast.retry.cancel()
+            if type(unicast.message) is Fragment:
+                self._fragments_under_way -= 1
+                self._feed()
 
     def _attempt(self, sequence: int) -> None:
         unicast = self.waiting[sequence]
@@ -133,8 +194,14 @@ class Link:
         self._to_neighbour(unicast.neighbour, unicast.data, is_repeated=unicast.attempts > 1)
 
     def _fail(self, neighbour: int, message: Message) -> None:
-        self._journal.send_failed()
-        self._on_send_failed(neighbour, message)
+        whole: Message | None = message
+        if type(message) is Fragment:
+            self._fragments_under_way -= 1
+            whole = self._outbox.failed(message)
+            self._feed()
+        if whole is not None:
+            self._journal.send_failed()
+            self._on_send_failed(neighbour, whole)
 
     def _to_neighbour(self, neighbour: int, data: bytes, *, is_repeated: bool) -> None:
         endpoint = self.neighbours.endpoint(neighbour)

@@ -1,38 +1,35 @@
-"""A live node as its application sees it: publish, subscribe, be told of events, close.
-
-Event numbers start at the seconds since `EPOCH_S` times `NUMBERS_PER_S`, so a node that was restarted does not use a
-number twice, with nothing to remember on disk, as long as it published no more than that per second in the long run.
-Sixteen a second fill the 32 bits of a number in eight and a half years; then they start over.
-"""
+"""A live node as its application sees it: publish, subscribe, get events, close."""
 
 import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import NUMBER_BITS, Content, Event, event_id
+from roamcast.events import Content, Event, event_id
+from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
-from roamcast.live.codec import ADDRESS_MAX, DATAGRAM_BYTES_MAX, Codec
+from roamcast.live.codec import Codec
 from roamcast.live.endpoints import Endpoint, open_socket
-from roamcast.live.host import Clock, UdpHost
+from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
+from roamcast.live.lives import Lives
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
+from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
 
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
 
-EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
-NUMBERS_PER_S = 16
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
-EVENT_BYTES_MAX = DATAGRAM_BYTES_MAX - 152  # encoded; leaves the rest of a datagram to link and protocol
+EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +46,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
     trace: Path | None = None
+    state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -57,11 +55,6 @@ class Delivery(msgspec.Struct, frozen=True):
     event: Event
     hops: int
     latency_s: float  # by the clocks of publisher and subscriber: negative if they disagree
-
-
-def first_number(now_s: float) -> int:
-    """The number of the first event of a life that starts at `now_s`, Unix time; never 0, which means no event."""
-    return int((now_s - EPOCH_S) * NUMBERS_PER_S) % (1 << NUMBER_BITS) or 1
 
 
 def parse_content(language: str, text: str) -> Content:
@@ -88,7 +81,7 @@ class Node:
     """One running node; `open` makes one, `close` ends it."""
 
     def __init__(
-        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, listens: Endpoint
+        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, lives: Lives, *, listens: Endpoint
     ) -> None:
         self.settings = settings
         self.listens = listens  # where its socket is: the port is known only now if it was given as 0
@@ -96,20 +89,29 @@ class Node:
         self._journal = journal
         self._clock = clock
         self._started_s = clock.now()
-        self._number = first_number(self._started_s)
+        self._lives = lives
         self._subscriptions: list[Interest] = []
+        self._advertised: list[Interest] = []
+        self._restarts = 0
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
 
     @classmethod
-    async def open(cls, settings: NodeSettings, on_delivery: Callable[[Delivery], None]) -> "Node":
-        """Starts the node. `on_delivery` may call the node."""
+    async def open(
+        cls,
+        settings: NodeSettings,
+        on_delivery: Callable[[Delivery], None],
+        on_failure: Callable[[Failure], None] = lambda failure: None,
+    ) -> "Node":
+        """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         if settings.group is None and not settings.peers:
             raise ConfigurationError("neighbourhood: none given; name a --broadcast group or at least one --peer")
         kind = protocol_class(settings.protocol)
         parameters = protocol_parameters(settings.protocol, settings.parameters)
+        name = f"{settings.network}-{settings.address}.json"
+        lives = Lives(None if settings.state is None else settings.state / name)
         socket = open_socket(settings.listen, settings.group)
         try:
             trace = None if settings.trace is None else _trace_log(settings.trace, settings.network)
@@ -123,15 +125,17 @@ class Node:
             Codec(settings.network, settings.protocol, kind.messages),
             journal,
             settings.peers if settings.group is None else (settings.group, *settings.peers),
+            life=lives.life,
             clock=clock,
             random=Random(),
             on_delivery=lambda event, hops, latency_s: on_delivery(Delivery(event, hops, latency_s)),
+            on_failure=lambda failure: node._failed(failure, on_failure),
             position=settings.position,
             site=settings.site,
         )
         host.protocol = build_protocol(settings.protocol, host, parameters)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
-        node = cls(settings, host, journal, clock, socket.getsockname())
+        node = cls(settings, host, journal, clock, lives, listens=socket.getsockname())
         if settings.position is not None:
             journal.moved(settings.position)
         host.protocol.start()
@@ -141,21 +145,22 @@ class Node:
     def advertise(self, interest: Interest) -> None:
         """The application is going to publish events that match; some protocols want to know."""
         _require_content(interest)
+        self._advertised.append(interest)
         self._journal.advertised(self.settings.language, str(interest))
-        self._host.protocol.advertise(interest)
+        self._host.command(lambda: self._host.protocol.advertise(interest))
 
     def subscribe(self, interest: Interest) -> None:
         _require_content(interest)
         self._subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
-        self._host.protocol.subscribe(interest)
+        self._host.command(lambda: self._host.protocol.subscribe(interest))
 
     def unsubscribe(self, interest: Interest) -> None:
         if interest not in self._subscriptions:
             raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
         self._subscriptions.remove(interest)
         self._journal.unsubscribed(self.settings.language, str(interest))
-        self._host.protocol.unsubscribe(interest)
+        self._host.command(lambda: self._host.protocol.unsubscribe(interest))
 
     def move(self, to: Point) -> None:
         """The node is at `to` now. Between two calls it counts as standing where it was last."""
@@ -167,14 +172,13 @@ class Node:
     def publish(self, content: Content, payload: bytes = b"", utility: str = "") -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`)."""
         parse_utility(utility)
-        number = event_id(self.settings.address, self._number)
+        number = event_id(self.settings.address, self._lives.next_number())
         event = Event(number, self._clock.now(), content, payload, utility=utility)
         size_bytes = len(msgspec.msgpack.encode(event))
         if size_bytes > EVENT_BYTES_MAX:
             raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
-        self._number = (self._number + 1) % (1 << NUMBER_BITS) or 1
         self._journal.published(self.settings.language, event)
-        self._host.protocol.publish(event)
+        self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
     def counters(self) -> dict[str, Any]:
@@ -184,12 +188,9 @@ class Node:
             "uptime_s": round(self._clock.now() - self._started_s, 3),
             "neighbours": len(self._host.link.neighbours),
             "subscriptions": len(self._subscriptions),
+            "restarts": self._restarts,
             **self._journal.counters(),
         }
-
-    async def failed(self) -> None:
-        """Waits until the node breaks and raises what broke it; cancelled when the node is closed."""
-        await asyncio.shield(self._host.failure)
 
     def close(self) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
@@ -198,9 +199,24 @@ class Node:
         self._is_open = False
         if self._flushing is not None:
             self._flushing.cancel()
-        self._host.protocol.leave()
+        self._host.command(self._host.protocol.leave)
         self._host.close()
         self._journal.close()
+
+    def _failed(self, failure: Failure, on_failure: Callable[[Failure], None]) -> None:
+        """The protocol ran into a bug. If it cannot go on, a new one takes over, with the application's interests."""
+        on_failure(failure)
+        if not failure.restarts or not self._is_open:
+            return
+        self._restarts += 1
+        parameters = protocol_parameters(self.settings.protocol, self.settings.parameters)
+        protocol = build_protocol(self.settings.protocol, self._host, parameters)
+        self._host.begin_life(self._lives.next_life(), protocol)
+        self._host.command(protocol.start)
+        for interest in self._advertised:
+            self._host.command(partial(protocol.advertise, interest))
+        for interest in self._subscriptions:
+            self._host.command(partial(protocol.subscribe, interest))
 
     def _flush(self) -> None:
         self._journal.flush()

@@ -2,18 +2,42 @@
 
 A protocol is a pure state machine. It is told what happens (`on_message`, `on_timer`, `on_send_failed`), obeys its
 application (`subscribe`, `advertise`, `publish`, ...) and acts only through its `Host`. It has no clock, no socket and
-no randomness of its own, so the same object runs in the simulator and over UDP.
+no randomness of its own, so the same object runs in the simulator (`world/host.py`), over UDP (`live/host.py`) and
+step by step in a test (`testing/host.py`).
 
-The rules, for both sides:
-
+Calls
 - The host never calls a protocol from inside one of the protocol's own calls: what a call causes arrives later.
-- A message is frozen. In the simulator the very object that was sent reaches every receiver.
-- A frame may be lost at any time. `broadcast` never tells; `send` tells by `on_send_failed` that the neighbour did not
-  acknowledge. What is dropped before it was tried, because too much waits at this node, says nothing of the neighbour
-  and is not told.
+- A message is frozen. In the simulator the object that was sent is the object that every receiver gets.
 - A protocol learns of other nodes only through messages. `Host.oracle` is the one exception, and only what is named
   after the oracle may use it.
 - An application is not served its own events.
+
+Frames
+- A message of up to `Host.frame_bytes_max` encoded bytes travels in one frame. The link of every host cuts a larger
+  one into fragments, each a frame of its own, and the receiver's link puts it together again (`fragments.py`). Losing
+  one fragment loses the message. A message above `Host.message_bytes_max` cannot be sent: the link drops it and counts
+  it as `oversized`.
+- `broadcast` reaches the neighbours that are in range and receive the frame intact. It is sent once; nobody
+  acknowledges it and nobody reports a loss.
+- `send` reaches one neighbour. The link acknowledges each frame and retransmits it a few times; if it gives up,
+  `on_send_failed` is called once for the message. The neighbour may have received the message all the same, if only
+  the acknowledgement was lost. The link filters the duplicates that its own retransmissions make.
+- Other nodes in range hear that a unicast is on the air, and wait, but do not get the message.
+- Frames wait in a finite queue. Overflow is dropped silently: it says nothing about the neighbour, so
+  `on_send_failed` is not called. `Host.backlog` tells how many frames are waiting.
+
+What a frame costs
+- On 802.11 a frame of n message bytes occupies the channel for preamble + 8 (n + header) / rate, plus the time to get
+  access. The header takes 28 bytes in the preset `ns2` and 36 in `ns3`. On 802.11b the preamble takes 192 us;
+  broadcasts are sent at the basic rate, 1 Mbit/s, unicasts at the data rate, 2 Mbit/s, each followed by an
+  acknowledgement at the basic rate.
+- Everybody in carrier-sense range is silent meanwhile. Airtime, not the number of frames, is what neighbours share.
+- Live, the header is 23 bytes of Roamcast's own plus IP and UDP.
+
+Numbers
+- What arrives has been checked against the ranges its fields declare (`fields.py`): numbers are finite and in range.
+  Whether they make sense is for the protocol to judge.
+- `Host.life` grows with every life of a node. Sequence numbers are compared within a life; a higher life wins.
 """
 
 from abc import ABC, abstractmethod
@@ -32,6 +56,7 @@ __all__ = [
     "NOBODY",
     "Category",
     "Host",
+    "Listener",
     "Message",
     "Oracle",
     "Parameters",
@@ -43,10 +68,10 @@ __all__ = [
 ]
 
 NOBODY: Final = -1
-"""Stands for "no node" wherever an address is expected."""
+"""Means "no node" where an address is expected."""
 
 Timer = tuple[str, int]
-"""A timer's name and what it is about (an event id, an address, 0). Setting a timer that is pending moves it."""
+"""A timer's name and its key (an event id, an address, 0). Setting a timer that is pending moves it."""
 
 Point = tuple[float, float]
 """Metres east and north of the area's corner; as a velocity, metres per second."""
@@ -73,6 +98,9 @@ class Host(ABC):
     """Where a protocol lives. Everything it can know or do."""
 
     address: int
+    life: int  # of this node, at least 1; larger than in any of its earlier lives
+    frame_bytes_max: int  # encoded bytes of a message that travels in one frame
+    message_bytes_max: int  # encoded bytes of the largest message that can be sent at all
     random: Random  # seeded; the protocol's only source of randomness
     site: Site | None
     oracle: Oracle | None  # only in the simulator
@@ -98,6 +126,10 @@ class Host(ABC):
         """To one neighbour, acknowledged and retried by the link; `on_send_failed` if it gave up."""
 
     @abstractmethod
+    def backlog(self) -> int:
+        """Frames of this node that wait to be sent or, if they are unicasts, to be acknowledged."""
+
+    @abstractmethod
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         """`on_timer(timer)` after `delay_s`; if it is pending already, it moves."""
 
@@ -119,7 +151,19 @@ class Host(ABC):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Protocol(ABC):
+class Listener(ABC):
+    """Whom the link tells what happens: a protocol, or what stands between it and the link."""
+
+    @abstractmethod
+    def on_message(self, sender: int, message: Message) -> None:
+        """A message from the neighbour `sender` arrived, broadcast or sent to this node."""
+
+    def on_send_failed(self, neighbour: int, message: Message) -> None:  # noqa: B027 - broadcast protocols never send
+        """The link gave up on a message that was sent to one neighbour."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Protocol(Listener):
     """A node's protocol. One object per node and life: a node that crashes and returns gets a new one."""
 
     name: ClassVar[str]  # what users type
@@ -147,18 +191,11 @@ class Protocol(ABC):
     def publish(self, event: Event) -> None:
         """The application publishes."""
 
-    @abstractmethod
-    def on_message(self, sender: int, message: Message) -> None:
-        """A frame from the neighbour `sender` arrived, broadcast or sent to this node."""
-
-    def advertise(self, interest: Interest) -> None:  # noqa: B027 - most protocols need no advertisements
+    def advertise(self, interest: Interest) -> None:
         """The application is going to publish events that match."""
 
-    def on_timer(self, timer: Timer) -> None:  # noqa: B027 - not every protocol has timers
+    def on_timer(self, timer: Timer) -> None:
         """A timer ran out."""
 
-    def on_send_failed(self, neighbour: int, message: Message) -> None:  # noqa: B027 - broadcast protocols never send
-        """The link gave up on a frame that was sent to one neighbour."""
-
-    def leave(self) -> None:  # noqa: B027 - a protocol may have nobody to tell
-        """The node is about to go for good and may say goodbye; no further call follows."""
+    def leave(self) -> None:
+        """The node is about to leave for good and may say goodbye; no further call follows."""

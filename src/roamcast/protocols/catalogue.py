@@ -13,6 +13,7 @@ from roamcast.protocols.odmrp import Odmrp
 from roamcast.protocols.oracle import OracleTrees
 from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.somer import Somer
+from roamcast.protocols.somer_plus import SomerPlus
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
 
 _ALL: Final[list[type[Protocol]]] = [
@@ -23,6 +24,7 @@ _ALL: Final[list[type[Protocol]]] = [
     SpCombo,
     Dsapst,
     Somer,
+    SomerPlus,
     Odmrp,
     GeoRendezvous,
     Overlays,

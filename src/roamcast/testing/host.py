@@ -11,6 +11,8 @@ import msgspec
 from roamcast.errors import CallerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Timer
+from roamcast.protocols.fragment import Fragment
+from roamcast.protocols.fragments import MESSAGE_BYTES_MAX, Outbox, Reassembly
 from roamcast.seeds import derive
 from roamcast.testing.transcript import Delivery, event_name, readable
 
@@ -33,18 +35,24 @@ GuestT = TypeVar("GuestT", bound=Guest)
 class Node(Host, Generic[GuestT]):
     """The host of one guest. Records what the guest does."""
 
-    def __init__(self, net: TinyNet[GuestT], address: int, make: Callable[[Host], Any]) -> None:
+    def __init__(self, net: TinyNet[GuestT], address: int, life: int, make: Callable[[Host], Any]) -> None:
         self.address = address
+        self.life = life
+        self.frame_bytes_max = net.frame_bytes_max
+        self.message_bytes_max = MESSAGE_BYTES_MAX
         self.random = derive(net.seed, "node", address)
         self.site = net.site
         self.oracle = net.oracle
         self.alive = True
+        self.frames_under_way = 0
+        self.outbox = Outbox(life, self.frame_bytes_max)
         self._net = net
         self._timers: dict[Timer, int] = {}  # pending, with the number of the setting that counts
         self._settings = 0
         self.guest: GuestT = make(self)
         union = getattr(self.guest, "messages", None)
-        self._decoder = None if union is None else msgspec.msgpack.Decoder[Message](union)
+        self._decoder = None if union is None else msgspec.msgpack.Decoder[Message](union | Fragment)
+        self._reassembly = Reassembly(lambda reason: net.record(address, "lost", f"loses a message: {reason}"))
 
     def now(self) -> float:
         return self._net.now_s
@@ -56,10 +64,13 @@ class Node(Host, Generic[GuestT]):
         return None if self.position() is None else (0.0, 0.0)
 
     def broadcast(self, message: Message) -> None:
-        self._net.transmit(self, None, message)
+        self._transmit(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
-        self._net.transmit(self, neighbour, message)
+        self._transmit(neighbour, message)
+
+    def backlog(self) -> int:
+        return self.frames_under_way
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         if not delay_s >= 0:
@@ -93,16 +104,41 @@ class Node(Host, Generic[GuestT]):
     def forget_timers(self) -> None:
         self._timers.clear()
 
-    def through_the_wire(self, message: Message) -> Message:
-        """The message, if it survives encoding and decoding."""
-        if self._decoder is not None:
-            try:
-                copy = self._decoder.decode(msgspec.msgpack.encode(message))
-            except msgspec.ValidationError as error:
-                raise CallerError(f"wire: {message!r} would be refused by its receivers: {error}") from None
-            if copy != message:
-                raise CallerError(f"wire: {message!r} would arrive as {copy!r}")
-        return message
+    def arrives(self, sender: int, message: Message) -> None:
+        """A frame for this node: its message, or a fragment of one."""
+        if isinstance(message, Fragment):
+            data = self._reassembly.add(sender, message, self.now())
+            if data is None:
+                return
+            message = self._decode(data)
+        self.guest.on_message(sender, message)
+
+    def fails(self, neighbour: int, message: Message) -> None:
+        """The link gave up on a frame."""
+        whole = self.outbox.failed(message) if isinstance(message, Fragment) else message
+        if whole is not None:
+            self.guest.on_send_failed(neighbour, whole)
+
+    def _transmit(self, receiver: int, message: Message) -> None:
+        data = msgspec.msgpack.encode(message)
+        if len(data) > self.message_bytes_max:
+            raise CallerError(f"{message.label}: {len(data)} bytes; allowed: at most {self.message_bytes_max}")
+        try:
+            copy = self._decode(data)
+        except msgspec.ValidationError as error:
+            raise CallerError(f"wire: {message!r} would be refused by its receivers: {error}") from None
+        if copy is not None and copy != message:
+            raise CallerError(f"wire: {message!r} would arrive as {copy!r}")
+        if len(data) <= self.frame_bytes_max or copy is None:
+            self._net.transmit(self, receiver, message)
+            return
+        self.outbox.add(receiver, message, data)
+        while following := self.outbox.next():
+            self._net.transmit(self, *following)
+
+    def _decode(self, data: bytes) -> Any:
+        """The message, as a receiver would see it; None if the guest has no messages of its own."""
+        return None if self._decoder is None else self._decoder.decode(data)
 
     def _fire(self, timer: Timer, setting: int) -> None:
         if self._timers.get(timer) == setting:

@@ -10,8 +10,9 @@
     print(net.transcript())
 
 It is not a radio: every frame takes `delay_s`, nothing collides, nothing is lost unless the test says so with `drop`,
-`unlink` or `crash`. What is sent to a node that cannot be reached is reported by `on_send_failed`. Every frame passes
-through the wire codec on the way and must come out equal, so a message that could not travel fails the first test.
+`unlink` or `crash`. A unicast to a node that cannot be reached is reported by `on_send_failed`. Every message is
+encoded, decoded and must come out equal, so a message that could not travel fails the first test. A message larger
+than `frame_bytes_max` travels in fragments, as on every host.
 
 The guest may be a protocol by name, or whatever a function makes of a host: any object with `start`, `on_message`,
 `on_timer` and `on_send_failed`. A checker (`net.check`) is called after every single step, for what must hold always.
@@ -27,7 +28,7 @@ from typing import Any, Generic, TypedDict, Unpack, overload
 from roamcast.errors import CallerError
 from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.interests import Interest
-from roamcast.protocols.api import Host, Message, Point, Protocol, Site
+from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.testing.host import GuestT, Node
@@ -37,8 +38,9 @@ from roamcast.testing.transcript import Delivery, Record, describe
 
 
 class Options(TypedDict, total=False):
-    nodes: int  # there are at least so many, numbered from 0, linked or not
+    nodes: int  # at least this many, numbered from 0, linked or not
     delay_s: float  # of every frame; 0.001 if not given
+    frame_bytes_max: int  # encoded bytes of a message in one frame
     seed: int
     positions_m: Mapping[int, Point]
     site: Site
@@ -69,6 +71,7 @@ class TinyNet(Generic[GuestT]):
     ) -> None:
         self.now_s = 0.0
         self.delay_s = options.get("delay_s", 0.001)
+        self.frame_bytes_max = options.get("frame_bytes_max", 1376)
         self.seed = options.get("seed", 1)
         self.site = options.get("site")
         self.positions_m = dict(options.get("positions_m", {}))
@@ -89,7 +92,7 @@ class TinyNet(Generic[GuestT]):
             self._links.setdefault(b, set()).add(a)
         for address in range(options.get("nodes", 0)):
             self._links.setdefault(address, set())
-        self._nodes: dict[int, Node[GuestT]] = {a: Node(self, a, self._make) for a in sorted(self._links)}
+        self._nodes: dict[int, Node[GuestT]] = {a: Node(self, a, 1, self._make) for a in sorted(self._links)}
         for node in self._nodes.values():
             node.guest.start()
 
@@ -190,7 +193,7 @@ class TinyNet(Generic[GuestT]):
     def restart(self, address: int) -> None:
         """The node is back, with nothing remembered."""
         self.crash(address)
-        self._nodes[address] = Node(self, address, self._make)
+        self._nodes[address] = Node(self, address, self._nodes[address].life + 1, self._make)
         self.record(address, "node", "started")
         self._nodes[address].guest.start()
 
@@ -213,12 +216,12 @@ class TinyNet(Generic[GuestT]):
     def record(self, address: int, kind: str, text: str) -> None:
         self.records.append(Record(self.now_s, address, kind, text))
 
-    def transmit(self, sender: Node[GuestT], receiver: int | None, message: Message) -> None:
-        """Puts a frame on the air; to everybody linked if `receiver` is None."""
-        message = sender.through_the_wire(message)
+    def transmit(self, sender: Node[GuestT], receiver: int, message: Message) -> None:
+        """Puts a frame on the air; to everybody linked if `receiver` is `NOBODY`."""
         self.frames[message.label] += 1
+        sender.frames_under_way += 1
         audience = self.neighbours(sender.address)
-        if receiver is None:
+        if receiver == NOBODY:
             self.record(sender.address, "broadcast", f"-> *  {describe(message)}")
             self.after(self.delay_s, lambda: self._arrive_at_all(sender, audience, message))
         else:
@@ -226,16 +229,18 @@ class TinyNet(Generic[GuestT]):
             self.after(self.delay_s, lambda: self._arrive_at_one(sender, receiver, message))
 
     def _arrive_at_all(self, sender: Node[GuestT], audience: list[int], message: Message) -> None:
+        sender.frames_under_way -= 1
         for receiver in audience:
             if self._passes(sender, receiver, message):
-                self._nodes[receiver].guest.on_message(sender.address, message)
+                self._nodes[receiver].arrives(sender.address, message)
 
     def _arrive_at_one(self, sender: Node[GuestT], receiver: int, message: Message) -> None:
+        sender.frames_under_way -= 1
         if self._passes(sender, receiver, message):
-            self._nodes[receiver].guest.on_message(sender.address, message)
+            self._nodes[receiver].arrives(sender.address, message)
         elif sender.alive:
             self.record(sender.address, "failed", f"-x {receiver}  {message.label}")
-            sender.guest.on_send_failed(receiver, message)
+            sender.fails(receiver, message)
 
     def _passes(self, sender: Node[GuestT], receiver: int, message: Message) -> bool:
         if not sender.alive or not self.linked(sender.address, receiver) or not self._nodes[receiver].alive:

@@ -7,8 +7,10 @@ import msgspec
 
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
+from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
+from roamcast.world.fragmentation import Fragmentation
 from roamcast.world.positioning import Whereabouts
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scheduler import Due, Scheduler
@@ -17,13 +19,12 @@ _encode_into: Final = msgspec.msgpack.Encoder().encode_into
 _encoded: Final = bytearray()  # the message that was sent last, by anybody
 
 
-class SimulatedHost(Host):
-    """One life of one node; a node that crashes and returns gets a new one."""
+class HostServices:
+    """What the hosts of one simulated network share."""
 
     def __init__(
         self,
-        address: int,
-        random: Random,
+        *,
         site: Site,
         oracle: Oracle,
         scheduler: Scheduler,
@@ -32,24 +33,44 @@ class SimulatedHost(Host):
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
     ) -> None:
-        self.address = address
-        self.random = random
         self.site = site
         self.oracle = oracle
-        self._scheduler = scheduler
-        self._medium = medium
-        self._whereabouts = whereabouts
-        self._recorder = recorder
-        self._on_delivery = on_delivery
+        self.scheduler = scheduler
+        self.medium = medium
+        self.fragmentation = Fragmentation(medium)
+        self.whereabouts = whereabouts
+        self.recorder = recorder
+        self.on_delivery = on_delivery
+
+
+class SimulatedHost(Host):
+    """One life of one node; a node that crashes and returns gets a new one."""
+
+    def __init__(self, services: HostServices, address: int, life: int, random: Random) -> None:
+        self.address = address
+        self.life = life
+        self.random = random
+        self.site = services.site
+        self.oracle = services.oracle
+        self.message_bytes_max = MESSAGE_BYTES_MAX
+        self._scheduler = services.scheduler
+        self._medium = services.medium
+        self.frame_bytes_max = self._medium.frame_bytes_max
+        self._fragmentation = services.fragmentation
+        self._whereabouts = services.whereabouts
+        self._recorder = services.recorder
+        self._on_delivery = services.on_delivery
         self._timers: dict[Any, _Alarm] = {}  # those that are pending
         self._protocol: Protocol | None = None
 
     def connect(self, protocol: Protocol) -> None:
         self._protocol = protocol
+        self._fragmentation.attach(self.address, self.life, protocol)
 
     def end_life(self) -> None:
         self._timers.clear()
         self._protocol = None
+        self._fragmentation.attach(self.address, self.life, None)
 
     def now(self) -> float:
         return self._scheduler.now
@@ -62,11 +83,28 @@ class SimulatedHost(Host):
 
     def broadcast(self, message: Message) -> None:
         _encode_into(message, _encoded)
-        self._medium.transmit(self.address, NOBODY, message, len(_encoded))
+        size = len(_encoded)
+        if size <= self.frame_bytes_max:
+            self._medium.transmit(self.address, NOBODY, message, size)
+        else:
+            self._send_in_fragments(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
         _encode_into(message, _encoded)
-        self._medium.transmit(self.address, neighbour, message, len(_encoded))
+        size = len(_encoded)
+        if size <= self.frame_bytes_max:
+            self._medium.transmit(self.address, neighbour, message, size)
+        else:
+            self._send_in_fragments(neighbour, message)
+
+    def _send_in_fragments(self, receiver: int, message: Message) -> None:
+        if len(_encoded) > self.message_bytes_max:
+            self._medium.lose("oversized")
+        else:
+            self._fragmentation.send(self.address, receiver, message, bytes(_encoded))
+
+    def backlog(self) -> int:
+        return self._medium.backlog(self.address) + self._fragmentation.backlog(self.address)
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         alarm = _Alarm(self, timer, self._scheduler.now + delay_s)

@@ -8,6 +8,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 """
 
 import gc
+from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
@@ -25,8 +26,9 @@ from roamcast.trace.rows import InterestKind, interest_row, published_row, traff
 from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.energy import Asleep, energy_rows
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
-from roamcast.world.host import SimulatedHost
+from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
 from roamcast.world.radio.links import Links, update_period_s
@@ -47,14 +49,23 @@ class Result(NamedTuple):
     events: int  # callbacks of the event queue
 
 
-def simulate(run: Run, *, raw_frames: bool = False, actions: list[Action] | None = None) -> Result:
-    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react."""
+def simulate(
+    run: Run,
+    *,
+    raw_frames: bool = False,
+    actions: list[Action] | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+) -> Result:
+    """Runs it to the end. `actions` replaces the workload of the scenario; causal nodes still react. `on_frame` gets
+    every frame as it starts."""
     began = perf_counter()
     # The simulation makes no cycles worth collecting, and the collector would walk the whole network again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:
         simulation = Simulation(run, raw_frames=raw_frames, actions=actions)
+        if on_frame is not None:
+            simulation.watch_frames(on_frame)
         simulation.run_until(run.scenario.duration_s)
         simulation.finish()
     finally:
@@ -84,6 +95,15 @@ class Simulation(Oracle):
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
         dependencies = None if self._causal is None else self._causal.specification
         self.site = Site(*scenario.area_m, range_m=scenario.radio.range_m, dependencies=dependencies)
+        self._services = HostServices(
+            site=self.site,
+            oracle=self,
+            scheduler=self.scheduler,
+            medium=self.medium,
+            whereabouts=self._whereabouts,
+            recorder=self.recorder,
+            on_delivery=self._delivered if self._causal else None,
+        )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
         self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
@@ -91,6 +111,7 @@ class Simulation(Oracle):
         self._published = [0] * scenario.nodes
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
+        self._asleep = Asleep(scenario.nodes)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
@@ -98,6 +119,7 @@ class Simulation(Oracle):
         for node in range(scenario.nodes):
             if node in absent:
                 self.topology.set_up(node, False)
+                self._asleep.begin(node, 0.0)
             else:
                 self._start_node(node)
         for second in range(1, int(np.ceil(scenario.duration_s)) + 1):  # before the actions of the same instant
@@ -109,6 +131,17 @@ class Simulation(Oracle):
             actions = agenda(scenario, run.seed) + initiated
         for action in actions:
             self.scheduler.at(action.t_s, self._act, action)
+
+    def watch_frames(self, on_frame: Callable[[Frame], None]) -> None:
+        """From now on `on_frame` gets every frame as it starts, too."""
+        before = self.medium.on_start
+
+        def both(frame: Frame) -> None:
+            if before is not None:
+                before(frame)
+            on_frame(frame)
+
+        self.medium.on_start = both
 
     def run_until(self, t: float) -> None:
         self.scheduler.run(t)
@@ -131,6 +164,8 @@ class Simulation(Oracle):
                         label=label,
                     )
                 )
+        for row in energy_rows(self.run.scenario.radio.power, self.medium, self._asleep, now):
+            self.recorder.add(row)
         for reason, count in sorted(self.medium.lost.items()):
             self.recorder.add(Record(now, "lost", count=count, detail=reason))
         self.recorder.add(Record(now, "end", count=self.run.scenario.nodes))
@@ -290,20 +325,10 @@ class Simulation(Oracle):
 
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
-        host = SimulatedHost(
-            node,
-            derive(self.run.seed, "node", node, self._lives[node]),
-            self.site,
-            self,
-            self.scheduler,
-            self.medium,
-            self._whereabouts,
-            self.recorder,
-            self._delivered if self._causal else None,
-        )
+        life = self._lives[node]
+        host = SimulatedHost(self._services, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
-        self.medium.attach(node, protocol)
         self._hosts[node] = host
         self.protocols[node] = protocol
         protocol.start()
@@ -321,7 +346,6 @@ class Simulation(Oracle):
         host = self._hosts[node]
         assert host is not None
         host.end_life()
-        self.medium.attach(node, None)
         self.protocols[node] = None
         self._hosts[node] = None
 
@@ -341,10 +365,12 @@ class Simulation(Oracle):
                 self._switch_off(node)
         else:
             self.topology.set_up(node, True)
+            self._asleep.end(node, self.scheduler.now)
             self._start_node(node)
 
     def _switch_off(self, node: int) -> None:
         self.topology.set_up(node, False)
+        self._asleep.begin(node, self.scheduler.now)
         self.medium.silence(node)
 
     def _act(self, action: Action) -> None:

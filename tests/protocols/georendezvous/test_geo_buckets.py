@@ -54,7 +54,7 @@ def test_patterns_follow_their_first_level() -> None:
 def test_documents_meet_under_their_type() -> None:
     for name in event_types():
         interest: Interest = XPaths.parse(f"/{name}")
-        assert BUCKETS.of_interest(interest) == [f"content:{name}"]
+        assert BUCKETS.of_interest(interest) == [f"content:{name}:0"]
 
 
 def test_publishers_advertise_where_somebody_may_listen() -> None:

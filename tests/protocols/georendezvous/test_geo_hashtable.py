@@ -6,37 +6,45 @@ from typing import Any
 import pytest
 
 from roamcast.errors import CallerError
-from roamcast.protocols.api import Host, Message, Timer
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.georendezvous.hashtable import FRAME_BYTES, CellHashTable
-from roamcast.protocols.georendezvous.messages import AnyPayload, Entry, Messages
+from roamcast.protocols.georendezvous.messages import Entry, Messages
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 
 
-class Keeper:
+class Keeper(ComposedProtocol):
     """Nothing but a hash table."""
 
     messages = Messages
+    keepers_per_key = 0
 
     def __init__(self, host: Host) -> None:
-        parameters = CellHashParameters(graph="cells", verification_period_s=5.0, custody_period_s=2.0)
-        self.table = CellHashTable(host, self, parameters)
-        self.answers: dict[int, list[bytes | None]] = {}
+        super().__init__(host)
+        parameters = CellHashParameters(
+            graph="cells", verification_period_s=5.0, custody_period_s=2.0, keepers_per_key=self.keepers_per_key
+        )
+        self.table = CellHashTable(host, parameters)
         self.stored: list[tuple[str, bytes | None]] = []
         self.expired: list[str] = []
         self.claimed: list[str] = []
+        self.table.watch(self.on_stored, self.on_claimed, self.on_expired)
+        self.compose(self.table.router, self.table)
 
     def start(self) -> None:
         self.table.start()
 
-    def on_message(self, sender: int, message: Message) -> None:
-        assert self.table.on_message(sender, message)
+    def subscribe(self, interest: Interest) -> None:
+        raise AssertionError("a hash table has no subscriptions")
 
-    def on_timer(self, timer: Timer) -> None:
-        assert self.table.on_timer(timer)
+    def unsubscribe(self, interest: Interest) -> None:
+        raise AssertionError("a hash table has no subscriptions")
 
-    def on_send_failed(self, neighbour: int, message: Message) -> None:
-        self.table.on_send_failed(neighbour, message)
+    def publish(self, event: Event) -> None:
+        raise AssertionError("a hash table has no events")
 
     def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
         self.stored.append((shelf.key, entry.value))
@@ -47,14 +55,11 @@ class Keeper:
     def on_expired(self, shelf: Shelf, kept: Kept) -> None:
         self.expired.append(shelf.key)
 
-    def on_found(self, key: str, request: int, entries: tuple[Entry, ...]) -> None:
-        self.answers.setdefault(request, []).extend(entry.value for entry in entries)
 
-    def on_payload(self, payload: AnyPayload, hops: int) -> None:
-        raise AssertionError(f"{payload} is none of a hash table's")
+class Divider(Keeper):
+    """A hash table in which one member of a cell keeps each key."""
 
-    def on_beat(self) -> None:
-        """A hash table does not care where it is."""
+    keepers_per_key = 1
 
 
 Build = Callable[..., Any]
@@ -65,7 +70,7 @@ def got(field: Any, node: int, key: str) -> list[bytes | None]:
     keeper: Keeper = field.net.node(node)
     request = keeper.table.get(key)
     field.net.run(0.5)
-    return keeper.answers.get(request, [])
+    return [entry.value for entry in keeper.table.found[request]]
 
 
 def holders(field: Any, key: str) -> list[int]:
@@ -88,7 +93,7 @@ def test_what_one_puts_all_get(row: Any, key_in: Build) -> None:
     assert got(row, 2, key_in(3, 9)) == []
 
 
-def test_decision_23_all_members_keep_a_key_and_so_do_the_cells_around(row: Any, key_in: Build) -> None:
+def test_section_2_2_all_members_keep_a_key_and_so_do_the_cells_around(row: Any, key_in: Build) -> None:
     row.net.node(0).table.put(key_in(5, 5), b"fire")
     row.net.run(0.5)
     assert holders(row, key_in(5, 5)) == [2, 3, 4, 7]
@@ -116,7 +121,7 @@ def test_an_older_copy_does_not_bring_back_what_was_taken_back(row: Any, key_in:
     older = shelf.entries(row.net.now_s)
     row.net.node(0).table.put(key, None)
     row.net.run(0.5)
-    assert not any(shelf.merge(entry, row.net.now_s) for entry in older)
+    assert not any(row.net.node(3).table.store.merge(shelf, entry, row.net.now_s) for entry in older)
     assert got(row, 1, key) == []
 
 
@@ -131,7 +136,7 @@ def test_an_entry_lives_as_long_as_it_was_put_for(row: Any, key_in: Build) -> No
     assert row.net.node(7).expired == []
 
 
-def test_who_enters_a_cell_is_told_what_it_keeps(row: Any, key_in: Build, place: Build) -> None:
+def test_a_node_that_enters_a_cell_is_told_what_it_keeps(row: Any, key_in: Build, place: Build) -> None:
     row.net.node(0).table.put(key_in(5, 5), b"fire")
     row.net.run(0.5)
     row.move(0, place(5, 5, -0.2))
@@ -245,3 +250,33 @@ def test_a_new_node_listens_before_it_routes(field: Build, place: Build, key_in:
     assert network.net.frames["Put"] == 0
     network.net.run(1.0)
     assert got(network, 0, key_in(8, 5)) == [b"fire"]
+
+
+def test_section_2_2_keys_inside_a_cell_can_be_divided_by_the_nodes(field: Build, place: Build, key_in: Build) -> None:
+    crowd = [place(5, 5, 0.1 * number - 0.25) for number in range(6)]
+    network = field([place(2, 5), place(3, 5), place(4, 5), *crowd], Divider)
+    network.net.run(1.0)
+    point = key_in(5, 5)
+    keys = [point, *(f"{point} {number}" for number in range(400))]
+    home = network.net.node(3).table.router
+    keys = [key for key in keys if home.grid.cell(home.grid.point(key)) == (5, 5)]
+    for key in keys:
+        network.net.node(0).table.put(key, key.encode())
+    network.net.run(1.0)
+    kept = {key: [node for node in holders(network, key) if node >= 3] for key in keys}
+    assert all(len(nodes) == 1 for nodes in kept.values()), "one member keeps each key"
+    assert len(keys) < 3 or len({nodes[0] for nodes in kept.values()}) > 1, "and not always the same one"
+    assert [got(network, 1, key) for key in keys] == [[key.encode()] for key in keys]
+
+
+def test_a_divided_key_survives_its_keeper(field: Build, place: Build, key_in: Build) -> None:
+    crowd = [place(5, 5, 0.1 * number - 0.25) for number in range(4)]
+    network = field([place(3, 5), place(4, 5), place(6, 5), *crowd], Divider)
+    network.net.run(1.0)
+    key = key_in(5, 5)
+    network.net.node(0).table.put(key, b"fire")
+    network.net.run(0.5)
+    (keeper,) = [node for node in holders(network, key) if node >= 3]
+    network.net.crash(keeper)
+    network.net.run(20.0)
+    assert got(network, 0, key) == [b"fire"]

@@ -5,6 +5,8 @@ from typing import Any
 
 from roamcast.interests import Topics
 from roamcast.protocols.api import Point
+from roamcast.protocols.georendezvous.cells import decimetres
+from roamcast.protocols.georendezvous.routing import RouterTimer
 
 Build = Callable[..., Any]
 KEY = "7"
@@ -19,20 +21,20 @@ def frames_of(network: Any, label: str) -> int:
     return int(network.net.frames[label])
 
 
-def test_who_moves_a_little_stays_where_it_was(field: Build) -> None:
+def test_a_node_that_moves_a_little_stays_where_it_was(field: Build) -> None:
     """A sixteenth of the range is 12.5 m here."""
     network = field([(500.0, 500.0), (560.0, 500.0)], "georendezvous")
     network.net.run(2.0)
     network.move(0, (510.0, 500.0))
     network.net.run(3.0)
-    assert network.net.node(0).table.router.here == (500.0, 500.0)
+    assert network.net.node(0).table.router.here == (5000, 5000)
     network.move(0, (513.0, 500.0))
     network.net.run(3.0)
-    assert network.net.node(0).table.router.here == (513.0, 500.0)
-    assert network.net.node(1).table.router.neighbourhood.nodes[0].vertex == (513.0, 500.0)
+    assert network.net.node(0).table.router.here == (5130, 5000)
+    assert network.net.node(1).table.router.neighbourhood.nodes[0].vertex == (5130, 5000)
 
 
-def test_nobody_returns_a_packet_to_who_sent_it(field: Build, key_point: Build) -> None:
+def test_no_node_returns_a_packet_to_its_sender(field: Build, key_point: Build) -> None:
     """Node 0 has moved away from the key, but node 1 has not heard so."""
     point = key_point(KEY)
     network = field(around(point, (20, 0), (60, 0), (120, 30)), "georendezvous")
@@ -40,7 +42,7 @@ def test_nobody_returns_a_packet_to_who_sent_it(field: Build, key_point: Build) 
     network.net.drop("Beacon", sender=0, receiver=1, count=None)
     network.move(0, around(point, (90, 0))[0])
     network.net.run(1.5)
-    assert network.net.node(1).table.router.neighbourhood.nodes[0].vertex == around(point, (20, 0))[0]
+    assert network.net.node(1).table.router.neighbourhood.nodes[0].vertex == decimetres(around(point, (20, 0))[0])
     network.net.node(0).table.put(KEY, b"fire")
     network.net.run(0.5)
     assert frames_of(network, "Put") == 1
@@ -48,19 +50,19 @@ def test_nobody_returns_a_packet_to_who_sent_it(field: Build, key_point: Build) 
     assert network.net.node(1).table.store.shelf(KEY).home == router.cell
 
 
-def test_who_is_taken_for_closer_says_where_it_is(field: Build, key_point: Build) -> None:
+def test_a_node_taken_for_closer_says_where_it_is(field: Build, key_point: Build) -> None:
     point = key_point(KEY)
     network = field(around(point, (95, 0), (60, 0)), "georendezvous", {"beacon_period_s": 60.0})
     network.net.run(3.0)
     network.net.drop("Beacon", sender=1, receiver=0)
     network.move(1, around(point, (150, 0))[0])
-    network.net.node(1).table.router.on_timer(("route.beacon", 0))
+    network.net.node(1).on_timer((RouterTimer.BEACON, 0))
     network.net.run(0.2)
     heard = network.net.node(0).table.router.neighbourhood.nodes[1]
-    assert heard.vertex == around(point, (60, 0))[0]
+    assert heard.vertex == decimetres(around(point, (60, 0))[0])
     network.net.node(0).table.put(KEY, b"fire")
     network.net.run(0.2)
-    assert network.net.node(0).table.router.neighbourhood.nodes[1].vertex == around(point, (150, 0))[0]
+    assert network.net.node(0).table.router.neighbourhood.nodes[1].vertex == decimetres(around(point, (150, 0))[0])
     assert network.net.node(0).table.store.shelf(KEY).home == network.net.node(0).table.router.cell
     assert frames_of(network, "Put") == 2  # there and back
 

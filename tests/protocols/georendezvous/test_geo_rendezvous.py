@@ -83,7 +83,7 @@ def test_prunes_reach_the_publisher_only_when_nobody_is_left(road: Any) -> None:
     assert published(road).get("Notification", 0) == 0
 
 
-def test_decision_24_advertisements_stay_and_serve_later_subscribers(road: Any) -> None:
+def test_section_2_3_advertisements_stay_and_serve_later_subscribers(road: Any) -> None:
     road.net.subscribe(12, CARS)
     settle(road)
     road.net.unsubscribe(12, CARS)
@@ -96,7 +96,7 @@ def test_decision_24_advertisements_stay_and_serve_later_subscribers(road: Any) 
     assert road.net.contents(5) == ["cars"]
 
 
-def test_who_no_longer_refreshes_is_removed_and_the_publisher_told(road: Any) -> None:
+def test_a_client_that_no_longer_refreshes_is_removed_and_the_publisher_told(road: Any) -> None:
     road.net.subscribe(12, CARS)
     settle(road)
     road.net.crash(12)
@@ -113,8 +113,14 @@ def test_an_event_that_nobody_announced_is_not_lost(road: Any) -> None:
     assert road.net.contents(6) == ["boats"]
 
 
-def test_what_the_bucket_brings_too_much_is_counted(field: Build, place: Build) -> None:
-    parameters = {"interval_buckets": 2, "interval_pool": 100.0, "rendezvous_points": 2}
+def numbers_on_the_road(field: Build, place: Build, filters: bool) -> Any:
+    """Publishes 5, 20 and 80 to a subscriber for 0 to 10; 20 shares the bucket of 5, 80 does not."""
+    parameters = {
+        "interval_buckets": 2,
+        "interval_pool": 100.0,
+        "rendezvous_points": 2,
+        "filter_at_rendezvous": filters,
+    }
     road = field([place(column, 7) for column in range(1, 14)], "georendezvous", parameters)
     road.net.run(1.0)
     road.net.subscribe(12, Intervals.of((0, 10)))
@@ -122,9 +128,72 @@ def test_what_the_bucket_brings_too_much_is_counted(field: Build, place: Build) 
     for number in (5, 20, 80):
         road.net.publish(0, number)
         road.net.run(1.0)
+    return road
+
+
+def test_without_a_filter_what_the_bucket_brings_too_much_is_counted(field: Build, place: Build) -> None:
+    road = numbers_on_the_road(field, place, filters=False)
     assert road.net.contents(12) == [5]
     unwanted = [record for record in road.net.records if record.node == 12 and "unwanted" in record.text]
-    assert len(unwanted) == 1, "20 shares the bucket of 5, 80 does not"
+    assert len(unwanted) == 1
+
+
+def test_the_rendezvous_point_forwards_only_what_matches(field: Build, place: Build) -> None:
+    road = numbers_on_the_road(field, place, filters=True)
+    assert road.net.contents(12) == [5]
+    assert not [record for record in road.net.records if "unwanted" in record.text]
+
+
+def test_a_wider_interest_is_told_at_once(field: Build, place: Build) -> None:
+    road = field([place(column, 7) for column in range(1, 14)], "georendezvous", {"refresh_period_s": 60.0})
+    road.net.run(1.0)
+    road.net.subscribe(12, Intervals.of((0, 10)))
+    road.net.run(1.0)
+    road.net.subscribe(12, Intervals.of((10, 30)))
+    road.net.run(0.5)
+    road.net.publish(0, 20)
+    road.net.run(0.5)
+    assert road.net.contents(12) == [20]
+
+
+def test_an_interest_that_fits_no_entry_is_not_filtered(field: Build, place: Build) -> None:
+    road = field([place(column, 7) for column in range(1, 14)], "georendezvous", {})
+    road.net.run(1.0)
+    road.net.subscribe(12, Intervals.of(*((2.5 * number, 2.5 * number + 1) for number in range(200))))
+    road.net.run(0.5)
+    for number in (250, 252):
+        road.net.publish(0, number)
+        road.net.run(0.5)
+    assert road.net.contents(12) == [250]
+
+
+def test_a_tree_shares_links_that_single_packets_pay_for_twice(field: Build, place: Build) -> None:
+    """Two subscribers at the east end of a road, the publisher and the rendezvous point in the west."""
+    frames = {}
+    for tree in (True, False):
+        parameters = {"rendezvous_points": 1, "notification_tree": tree}
+        road = field([place(column, 7) for column in range(1, 14)], "georendezvous", parameters)
+        road.net.run(1.0)
+        for subscriber in (11, 12):
+            road.net.subscribe(subscriber, CARS)
+        settle(road)
+        after = published(road)
+        frames[tree] = after["Notification"] + after["ForwardedNotification"]
+        assert road.net.contents(11) == road.net.contents(12) == ["cars", "cars"]
+    assert frames[True] < frames[False]
+
+
+def test_a_publisher_sends_one_tree_to_all_points(field: Build, place: Build) -> None:
+    frames = {}
+    for tree in (True, False):
+        parameters = {"rendezvous_points": 8, "nearest_points": 8, "notification_tree": tree}
+        road = field([place(column, 7) for column in range(1, 14)], "georendezvous", parameters)
+        road.net.run(1.0)
+        road.net.subscribe(12, CARS)
+        road.net.run(0.5)
+        frames[tree] = published(road)["Notification"]
+        assert road.net.contents(12) == ["cars"]
+    assert frames[True] < frames[False]
 
 
 def test_an_application_is_not_served_its_own_events(road: Any) -> None:

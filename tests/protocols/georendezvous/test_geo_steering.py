@@ -90,14 +90,12 @@ def test_every_packet_reaches_the_one_home_cell(vertices: list[Vertex], targets:
 
 @settings(deadline=None, derandomize=True, max_examples=80)
 @given(
-    st.lists(st.tuples(st.floats(0, 800), st.floats(0, 800)), min_size=1, max_size=40, unique=True),
-    st.lists(st.tuples(st.floats(0, 1000), st.floats(0, 1000)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 8000)), min_size=1, max_size=40, unique=True),
+    st.lists(st.tuples(st.integers(0, 10000), st.integers(0, 10000)), min_size=1, max_size=3),
 )
 def test_every_packet_reaches_the_one_home_node(positions: list[Vertex], targets: list[Vertex]) -> None:
-    # Whole metres: positions closer to each other than rounding errors are no network.
-    positions = list(dict.fromkeys((float(round(x)), float(round(y))) for x, y in positions))
     heard = {
-        a: [b for b in positions if b != a and (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 <= 200**2] for a in positions
+        a: [b for b in positions if b != a and (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 <= 2000**2] for a in positions
     }
     everyone_finds_the_nearest(NODES, heard, targets)
 
@@ -147,12 +145,12 @@ def test_no_two_cells_are_equally_close() -> None:
 
 
 def test_a_target_on_an_edge_lies_in_one_face_only() -> None:
-    west, east, south = (250.0, 450.0), (400.0, 450.0), (260.0, 330.0)
-    positions: list[Vertex] = [west, east, (250.0, 350.0), south, (150.0, 300.0), (400.0, 400.0), (300.0, 550.0)]
+    west, east, south = (2500, 4500), (4000, 4500), (2600, 3300)
+    positions: list[Vertex] = [west, east, (2500, 3500), south, (1500, 3000), (4000, 4000), (3000, 5500)]
     heard = {
-        a: [b for b in positions if b != a and (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 <= 200**2] for a in positions
+        a: [b for b in positions if b != a and (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 <= 2000**2] for a in positions
     }
-    everyone_finds_the_nearest(NODES, heard, [(275.0, 450.0), (400.0, 425.0), (325.0, 450.0)])
+    everyone_finds_the_nearest(NODES, heard, [(2750, 4500), (4000, 4250), (3250, 4500)])
 
 
 def test_a_tour_whose_start_is_gone_begins_anew_instead_of_going_on_for_ever() -> None:

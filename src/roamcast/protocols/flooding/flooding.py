@@ -3,21 +3,21 @@
 Theory of operation
 -------------------
 Goal: an event reaches every node that a chain of radio hops connects with its publisher, with no knowledge of the
-network at all. Subscriptions stay at home: everybody hears everything, and each node picks what it wants.
+network at all. Subscriptions are not sent anywhere: every node hears every event and delivers those it wants.
 
-State: the ids of events seen, and the frames that wait for their turn to be repeated.
+State: the ids of events seen, and the frames that wait to be repeated.
 
 Rules:
-1. A node that publishes broadcasts the event at once.
+1. A node that publishes an event broadcasts it at once.
 2. A node that hears an event for the first time delivers it if its application wants it, waits a random time of up to
-   `jitter_s` and broadcasts it. Without the wait all who heard the same frame would answer it in the same instant and
-   collide.
+   `jitter_s` and broadcasts it. Without the wait, all nodes that heard the same frame would repeat it at the same
+   instant and collide.
 3. A node that hears an event again ignores it.
 
-The cost is one frame per node and event; the yield depends on collisions, since nobody acknowledges a broadcast.
+The cost is one frame per node and event. Delivery depends on collisions, since broadcasts are not acknowledged.
 """
 
-from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from mypy_extensions import mypyc_attr
@@ -28,8 +28,12 @@ from roamcast.protocols import api
 from roamcast.protocols.api import Host, Message, Protocol, Timer
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.protocols.flooding.parameters import FloodingParameters
-from roamcast.protocols.seen import SeenCache
+from roamcast.protocols.seen import SeenEvents
 from roamcast.protocols.subscriptions import Subscriptions
+
+
+class FloodingTimer(StrEnum):
+    REPEAT = "flooding.repeat"  # the jitter of an event has passed; key: the event's id
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -44,9 +48,7 @@ class Flooding(Protocol):
         self._hops_max = parameters.hops_max
         self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
-        self._seen = SeenCache()
-        self._draw: Callable[[], float] = host.random.random  # looked up once
-        self._latest: Event | None = None  # of these: what is heard again is mostly what was just heard
+        self._seen = SeenEvents()
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
 
     def start(self) -> None:
@@ -59,31 +61,23 @@ class Flooding(Protocol):
         self.subscriptions.remove(interest)
 
     def publish(self, event: Event) -> None:
-        self._seen.add(event.id)
+        self._seen.add(event)
         self.host.broadcast(Flood(1, event))
 
     def on_message(self, sender: int, message: Message) -> None:
-        flood: Any = message  # a `Flood`: there is no other message, and most are told for nothing, so nobody asks
-        event = flood.event
-        if event is self._latest:
+        assert isinstance(message, Flood)
+        event = message.event
+        if not self._seen.add(event):
             return
-        number = event.id
-        if not self._seen.add(number):
-            return
-        self._latest = event
-        hops = flood.hops
         if self.subscriptions.match(event):
-            self.host.deliver(event, hops)
-        if hops < self._hops_max and self._repeats(flood):
-            self._waiting[number] = Flood(hops + 1, event)
-            self.host.set_timer(self._draw() * self._jitter_s, ("repeat", number))
+            self.host.deliver(event, message.hops)
+        if message.hops < self._hops_max and self._repeats(message):
+            self._waiting[event.id] = Flood(message.hops + 1, event)
+            self.host.set_timer(self.host.random.random() * self._jitter_s, (FloodingTimer.REPEAT, event.id))
 
     def on_timer(self, timer: Timer) -> None:
-        number: Any = timer[1]
-        message = self._waiting[number]
-        del self._waiting[number]
-        self.host.broadcast(message)
+        self.host.broadcast(self._waiting.pop(timer[1]))
 
     def _repeats(self, message: Flood) -> bool:
-        """Whether this node passes the event on; gossip tosses a coin here."""
+        """Whether this node repeats the event; gossip decides at random."""
         return True

@@ -1,7 +1,7 @@
 """Gossip: flooding in which a node repeats an event only with some probability.
 
-In a dense network most repetitions tell nobody anything new. Gossip saves a share of them by tossing a coin; the first
-`certain_hops` hops always repeat, because near the publisher one unlucky toss would end the event's journey.
+In a dense network most repetitions reach no node that has not heard the event already. Gossip saves a share of them.
+Within the first `certain_hops` hops every node repeats: near the publisher a few nodes that do not could end the flood.
 """
 
 from typing import ClassVar

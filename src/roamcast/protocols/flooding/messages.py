@@ -3,13 +3,14 @@
 from typing import ClassVar
 
 from roamcast.events import Event
+from roamcast.fields import Hops
 from roamcast.protocols.api import Category, Message
 
 
 class Flood(Message, frozen=True, tag=16):
-    """An event on its way to everybody."""
+    """An event, flooded."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: int  # frames in a row that brought it to whoever hears this one
+    hops: Hops  # that the event has made when this frame arrives
     event: Event

@@ -1,12 +1,12 @@
-"""What can be tuned about flooding and gossip."""
+"""The parameters of flooding and gossip."""
 
 from roamcast.protocols import api
 from roamcast.protocols.api import require
 
 
 class FloodingParameters(api.Parameters, frozen=True):
-    jitter_s: float = 0.01  # a first-time hearer repeats after a uniform time up to this; 0 repeats at once
-    hops_max: int = 255  # an event that has come this far is not repeated
+    jitter_s: float = 0.01  # a node repeats an event after a uniform random time of up to this; 0: at once
+    hops_max: int = 255  # an event that has made this many hops is not repeated
 
     def __post_init__(self) -> None:
         require(0 <= self.jitter_s <= 60, "jitter_s", self.jitter_s, "between 0 and 60 s")
@@ -14,8 +14,8 @@ class FloodingParameters(api.Parameters, frozen=True):
 
 
 class GossipParameters(FloodingParameters, frozen=True):
-    probability: float = 0.7  # of repeating an event heard for the first time
-    certain_hops: int = 2  # up to this hop every node repeats
+    probability: float = 0.7  # that a node repeats an event
+    certain_hops: int = 2  # within this many hops of the publisher every node repeats
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,9 +9,9 @@ A `Graph` says what the vertices are that packets travel between, who is next to
 no two cross (`planar`):
 
 - `CellGraph`, the paper's: a vertex is a populated cell, an edge joins cells that touch. Two diagonals of a 2 x 2 block
-  cross, so a diagonal is kept only if both cells that flank it are empty; where one is populated, the way around it
-  exists. What is kept is the relative neighbourhood graph of the cell centres, which is planar and leaves connected
-  what was connected.
+  cross, so a diagonal is kept only if both cells that flank it are empty; where one is populated, there is a path
+  through it. What is kept is the relative neighbourhood graph of the cell centres. It is planar, and what was connected
+  stays connected.
 - `NodeGraph`, for networks of any density: a vertex is a node's position, an edge joins nodes that hear each other, and
   `planar` is the Gabriel graph. Pure cells need about one node per cell, some 20 neighbours per node; below that the
   cells fall apart long before the radio network does. The paper itself allows any position-based hash table (section
@@ -29,8 +29,8 @@ from typing import Final
 
 from roamcast.protocols.api import Point, Site
 
-Vertex = tuple[float, float]
-"""A place that packets travel between: column and row of a cell, or metres east and north of a node."""
+Vertex = tuple[int, int]
+"""A place that packets travel between: column and row of a cell, or decimetres east and north of a node."""
 
 Cell = tuple[int, int]
 """Column and row, counted from the area's corner; nodes outside the area have cells too."""
@@ -38,15 +38,13 @@ Cell = tuple[int, int]
 HEARING_SHARE: Final = 1 / (2 * sqrt(2))
 """Side of a cell as a share of the range at which cells that touch at a corner still hear each other."""
 
-STEADY_SHARE: Final = 0.9
-"""Nodes within this share of the range are expected to stay in range until their next beacon."""
+DECIMETRES: Final = 10.0
+"""In a metre. Positions are told and compared in whole decimetres: exact, finite, and short in a frame."""
 
-STILL_SHARE: Final = 1 / 16
-"""A node that has moved by less than this share of the range is taken to be where it was, if vertices are nodes: a tour
-knows its vertices again by their places, and a network in which all move a little would have none for long."""
+COORDINATE_MAX: Final = 2**31 - 1
 
 POINTS_MAX: Final = 4096
-"""How many keys' points a node remembers; packets keep asking for the same few."""
+"""How many keys' points a node caches. The cache only saves time: packets keep asking for the same few keys."""
 
 AROUND: Final = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
 
@@ -92,6 +90,19 @@ class CellGrid:
         return self._west_m + across * width_m, self._south_m + up * height_m
 
 
+def decimetres(point: Point) -> Vertex:
+    """A position as it is told to others; what is absurdly far away is brought to the largest number."""
+    x, y = round(point[0] * DECIMETRES), round(point[1] * DECIMETRES)
+    return (
+        min(max(x, -COORDINATE_MAX), COORDINATE_MAX),
+        min(max(y, -COORDINATE_MAX), COORDINATE_MAX),
+    )
+
+
+def metres(place: Vertex) -> Point:
+    return place[0] / DECIMETRES, place[1] / DECIMETRES
+
+
 def touching(a: Cell, b: Cell) -> bool:
     """Whether two cells are the same or neighbours, corners included."""
     return -1 <= a[0] - b[0] <= 1 and -1 <= a[1] - b[1] <= 1
@@ -102,7 +113,7 @@ class Graph(ABC):
 
     def __init__(self, grid: CellGrid, still_m: float = 0.0) -> None:
         self.grid = grid
-        self.still_m = still_m  # who has moved by less is where it was
+        self.still_m = still_m  # a node that has moved by less counts as not having moved
 
     @abstractmethod
     def vertex(self, point: Point) -> Vertex:
@@ -117,7 +128,7 @@ class Graph(ABC):
         """Those vertices out of `heard` that share an edge with `here`."""
 
     def steady(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
-        """Those neighbours that are hardly out of range by now, even if they have moved since they were heard."""
+        """Those neighbours that are likely to be in range still, even if they have moved since they were heard."""
         return self.neighbours(here, heard)
 
     @abstractmethod
@@ -125,18 +136,17 @@ class Graph(ABC):
         """Those neighbours whose edge is kept when crossing edges are dropped."""
 
     def near(self, here: Cell, home: Cell) -> bool:
-        """Whether who is in `here` keeps what `home` keeps, in case that one dies out."""
+        """Whether nodes in `here` keep backups of what `home` keeps."""
         return touching(here, home)
 
     @abstractmethod
     def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
-        """Whether `here`, with no neighbour closer to `target`, knows without asking that nobody is."""
+        """Whether `here`, with no neighbour closer to `target`, can be sure that no other node is closer either."""
 
 
 class CellGraph(Graph):
     def vertex(self, point: Point) -> Vertex:
-        column, row = self.grid.cell(point)
-        return float(column), float(row)
+        return self.grid.cell(point)
 
     def adjacent(self, here: Vertex, there: Vertex) -> bool:
         return -1 <= here[0] - there[0] <= 1 and -1 <= here[1] - there[1] <= 1
@@ -162,11 +172,13 @@ class CellGraph(Graph):
 
 
 class NodeGraph(Graph):
-    def __init__(self, grid: CellGrid) -> None:
-        super().__init__(grid, STILL_SHARE * grid.site.range_m)
+    def __init__(self, grid: CellGrid, still_share: float = 1 / 16, steady_share: float = 0.9) -> None:
+        super().__init__(grid, still_share * grid.site.range_m)
+        self._range = grid.site.range_m * DECIMETRES
+        self._steady = steady_share * self._range
 
     def vertex(self, point: Point) -> Vertex:
-        return point
+        return decimetres(point)
 
     def adjacent(self, here: Vertex, there: Vertex) -> bool:
         return True
@@ -175,12 +187,12 @@ class NodeGraph(Graph):
         return [vertex for vertex in heard if vertex != here]
 
     def steady(self, here: Vertex, heard: Collection[Vertex]) -> list[Vertex]:
-        limit_m = STEADY_SHARE * self.grid.site.range_m
-        x_m, y_m = here
+        limit = self._steady * self._steady
+        x, y = here
         kept: list[Vertex] = []
         for vertex in heard:
-            east_m, north_m = vertex[0] - x_m, vertex[1] - y_m
-            if (east_m or north_m) and east_m * east_m + north_m * north_m <= limit_m * limit_m:
+            east, north = vertex[0] - x, vertex[1] - y
+            if (east or north) and east * east + north * north <= limit:
                 kept.append(vertex)
         return kept
 
@@ -189,16 +201,16 @@ class NodeGraph(Graph):
         return [there for there in others if not any(_within(here, there, third) for third in others)]
 
     def near(self, here: Cell, home: Cell) -> bool:
-        """All in earshot, since whoever comes nearest to a key next may be in any of these cells."""
+        """All cells in range of each other: the node that is nearest to a key next may be in any of these."""
         return dist(here, home) * self.grid.side_m <= self.grid.site.range_m
 
     def surely_nearest(self, here: Vertex, target: Vertex) -> bool:
-        """Whoever is closer to a target within half the range of here is within the whole range of here, and heard."""
-        return 2 * dist(here, target) <= self.grid.site.range_m
+        """A node that is closer to a target within half the range of here is in range of here, so it is heard."""
+        return 2 * dist(here, target) <= self._range
 
 
 def _within(a: Vertex, b: Vertex, third: Vertex) -> bool:
-    """Whether `third` sees the line from `a` to `b` under a right angle or more: it lies in the disc around them."""
+    """Whether `third` lies in the disc with diameter `ab`: it sees that line under a right angle or more."""
     if third in (a, b):
         return False
     return (a[0] - third[0]) * (b[0] - third[0]) + (a[1] - third[1]) * (b[1] - third[1]) <= 0

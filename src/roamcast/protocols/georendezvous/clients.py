@@ -1,61 +1,60 @@
 """What publishers and subscribers keep at a rendezvous point, as bytes in the hash table."""
 
-from typing import TypeVar
+from functools import lru_cache
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
-from roamcast.protocols.georendezvous.cells import Vertex
+from roamcast.errors import PeerError
+from roamcast.interests import Interest
+from roamcast.protocols.georendezvous.messages import Address
+from roamcast.protocols.georendezvous.tour import Place
 
 
 class Publishing(msgspec.Struct, frozen=True, array_like=True):
     """A publisher's advertisement."""
 
-    at: Vertex  # where to find it
-    wanted: bool | None  # whether it believes that somebody here wants its events; None: it does not know yet
+    at: Place  # where to find it
+    wanted: bool | None  # whether it believes that there are subscribers here; None: it does not know yet
 
 
 class Following(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber's subscription."""
 
-    at: Vertex  # where to find it
-    pruned: tuple[int, ...] = ()  # publishers that it hears through another point
+    at: Place  # where to find it
+    pruned: Annotated[tuple[Address, ...], Meta(max_length=1024)] = ()  # publishers that it hears via another point
+    interest: Interest | None = None  # what to forward; None: everything
 
-
-ClientT = TypeVar("ClientT")
 
 _encode = msgspec.msgpack.Encoder().encode
 _publishing = msgspec.msgpack.Decoder(Publishing)
 _following = msgspec.msgpack.Decoder(Following)
+_CACHED = 1 << 13
 
 
 def encoded(client: Publishing | Following) -> bytes:
     return _encode(client)
 
 
+@lru_cache(_CACHED)
 def publishing(value: bytes | None) -> Publishing | None:
-    """The advertisement, or nothing if there is none or a peer wrote nonsense."""
-    return _decoded(_publishing, value)
-
-
-def following(value: bytes | None) -> Following | None:
-    """The subscription, or nothing if there is none or a peer wrote nonsense."""
-    return _decoded(_following, value)
-
-
-def _decoded(decoder: msgspec.msgpack.Decoder[ClientT], value: bytes | None) -> ClientT | None:
+    """The advertisement; None if there is none or if the bytes make no sense."""
     if value is None:
         return None
     try:
-        return decoder.decode(value)
-    except msgspec.MsgspecError:
+        return _publishing.decode(value)
+    except (msgspec.MsgspecError, PeerError):
         return None
 
 
-def key_of(bucket: str, point: int) -> str:
-    """The name under which point number `point` of a bucket is hashed."""
-    return f"{bucket}#{point}"
+@lru_cache(_CACHED)
+def following(value: bytes | None) -> Following | None:
+    """The subscription; None if there is none or if the bytes make no sense."""
+    if value is None:
+        return None
+    try:
+        return _following.decode(value)
+    except (msgspec.MsgspecError, PeerError):
+        return None
 
-
-def bucket_and_point(key: str) -> tuple[str, int]:
-    bucket, _, point = key.rpartition("#")
-    return bucket, int(point) if point.isdecimal() else -1

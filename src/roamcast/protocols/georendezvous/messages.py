@@ -1,22 +1,31 @@
 """What travels: beacons between neighbours, packets over several hops, and what the members of a cell tell each other.
 
-A packet is an envelope: in the trace it goes by the name and the category of its payload.
+A packet is an envelope: in the trace it has the name and the category of its payload. It goes to one destination or to
+several; each destination is a *leg*. Legs that share a path share its frames, so a packet with several legs is a tree.
+
+Every number has a range that is checked at decoding, and every list a longest length.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
 
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Category, Message
-from roamcast.protocols.georendezvous.cells import Cell, Vertex
-from roamcast.protocols.georendezvous.tour import Tour
+from roamcast.protocols.georendezvous.tour import Coordinate, Place, Tour
+
+VALUE_BYTES_MAX: Final = 1024  # of an entry
+ENTRIES_MAX: Final = 256  # in one frame
+LEGS_MAX: Final = 64  # of one packet
 
 Address = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, lt=2**16)]
 Key = Annotated[str, Meta(max_length=300)]
-Seconds = Annotated[float, Meta(ge=0)]
+Bucket = Annotated[str, Meta(max_length=290)]
+Seconds = Annotated[float, Meta(ge=0, le=86400)]
+Value = Annotated[bytes, Meta(max_length=VALUE_BYTES_MAX)]
+PointNumber = Annotated[int, Meta(ge=0, lt=64)]
 
 PLAIN, ADVERTISEMENT, SUBSCRIPTION = 0, 1, 2
 """Slots of an owner under a key."""
@@ -28,8 +37,16 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     owner: Address
     slot: Annotated[int, Meta(ge=0, lt=256)]
     version: Annotated[int, Meta(ge=0, lt=2**62)]
-    lifetime_s: Seconds  # still to live when this was sent; infinite: until replaced
-    value: bytes | None  # None: taken back, remembered so that no older copy returns
+    lifetime_s: Seconds  # from when this was sent
+    value: Value | None  # None: withdrawn; remembered so that no older copy returns
+
+
+Entries = Annotated[tuple[Entry, ...], Meta(max_length=ENTRIES_MAX)]
+
+
+def key_of(bucket: str, point: int) -> str:
+    """The name under which point number `point` of a bucket is hashed."""
+    return f"{bucket}#{point}"
 
 
 class Payload(Message, frozen=True):
@@ -40,14 +57,26 @@ class Payload(Message, frozen=True):
         """The event it is about, for counting what is lost."""
         return NO_EVENT
 
+    def key_at(self, point: int) -> str:
+        """The key whose home a leg with this point number goes to; empty if the leg does not go to a key's home."""
+        return ""
 
-class Put(Payload, frozen=True, tag=0):
+
+class Keyed(Payload, frozen=True):
+    """Base of what goes to the home of one key."""
+
+    key: Key
+
+    def key_at(self, point: int) -> str:
+        return self.key
+
+
+class Put(Keyed, frozen=True, tag=0):
     """To the home of `key`: keep these entries."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    key: Key
-    entries: tuple[Entry, ...]
+    entries: Entries
 
 
 class Advertisement(Put, frozen=True, tag=1):
@@ -62,31 +91,29 @@ class Prune(Put, frozen=True, tag=3):
     """A subscriber's entry again, with a publisher that it hears better through another rendezvous point."""
 
 
-class Handover(Payload, frozen=True, tag=4):
+class Handover(Keyed, frozen=True, tag=4):
     """To the home of `key`: all that a node keeps under it."""
 
-    key: Key
-    entries: tuple[Entry, ...]
-    origin: Cell | None  # the cell that takes itself for the home and wants to know; None: nobody does any more
+    entries: Entries
+    origin: Place | None  # the cell that takes itself for the home and checks that; None: no cell does any more
 
 
 class Moved(Payload, frozen=True, tag=5):
-    """To `origin`, and there to all who hear: the home of `key` is `home`."""
+    """To the cell `origin`, and there to all who hear: the home of `key` is `home`."""
 
     key: Key
-    origin: Cell
-    home: Cell
+    origin: Place
+    home: Place
 
 
-class Get(Payload, frozen=True, tag=6):
+class Get(Keyed, frozen=True, tag=6):
     """To the home of `key`: tell me what is kept there."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    key: Key
     request: Annotated[int, Meta(ge=0, lt=2**32)]
     asker: Address
-    asker_at: Vertex
+    asker_at: Place
 
 
 class Found(Payload, frozen=True, tag=7):
@@ -96,29 +123,32 @@ class Found(Payload, frozen=True, tag=7):
 
     key: Key
     request: Annotated[int, Meta(ge=0, lt=2**32)]
-    entries: tuple[Entry, ...]
+    entries: Entries
 
 
 class Notification(Payload, frozen=True, tag=8):
-    """An event on its way to a rendezvous point."""
+    """An event on its way to rendezvous points."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    key: Key  # of the rendezvous point
+    bucket: Bucket  # with a leg's point number, the key of the rendezvous point
     event: Event
-    publisher_at: Vertex  # for answers to the publisher
+    publisher_at: Place  # for answers to the publisher
 
     @property
     def event_id(self) -> int:
         return self.event.id
 
+    def key_at(self, point: int) -> str:
+        return key_of(self.bucket, point)
+
 
 class ForwardedNotification(Notification, frozen=True, tag=12):
-    """An event on its way from a rendezvous point to a subscriber."""
+    """An event on its way from a rendezvous point to subscribers."""
 
 
 class Attract(Payload, frozen=True, tag=9):
-    """To a publisher: somebody at the rendezvous point of `key` wants your events from now on."""
+    """To a publisher: there are subscribers for your events at the rendezvous point of `key` from now on."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
@@ -126,7 +156,8 @@ class Attract(Payload, frozen=True, tag=9):
 
 
 class Repel(Payload, frozen=True, tag=10):
-    """To a publisher: nobody at the rendezvous point of `key` wants your events any more. The forwarded prune."""
+    """To a publisher: there are no subscribers for your events at the rendezvous point of `key` any more. This is the
+    prune that a rendezvous point forwards."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
@@ -134,7 +165,7 @@ class Repel(Payload, frozen=True, tag=10):
 
 
 class Probe(Payload, frozen=True, tag=11):
-    """To a publisher: measures the direct path, which the paper compares with the way through a rendezvous point."""
+    """To a publisher: measures the direct path, which the paper compares with the path through a rendezvous point."""
 
     prober: Address
 
@@ -157,22 +188,29 @@ AnyPayload = (
 
 
 class Beacon(Message, frozen=True, tag=16):
-    """I am here."""
+    """The sender is here."""
 
-    x_m: float
-    y_m: float
+    x_dm: Coordinate  # decimetres east of the area's corner
+    y_dm: Coordinate  # decimetres north of it
     asks: bool = False  # the sender is new and wants to hear its neighbours' beacons soon
     leaves: bool = False  # the sender is about to go
 
 
-class Packet(Message, frozen=True, tag=17):
-    """A payload under way to the home of a place, or to a node that was last known there."""
+class Leg(msgspec.Struct, frozen=True, array_like=True):
+    """One destination of a packet."""
 
-    target: Vertex
-    addressee: Annotated[int, Meta(ge=NOBODY, lt=2**31)]  # `NOBODY`: whoever is at home there
+    target: Place  # the vertex of a place, or the one where the addressee was last known
+    addressee: Annotated[int, Meta(ge=NOBODY, lt=2**31)]  # `NOBODY`: the home of the place
+    point: PointNumber = 0  # which of a bucket's rendezvous points it goes to, or came from
+    tour: Tour | None = None  # None: greedy
+
+
+class Packet(Message, frozen=True, tag=17):
+    """A payload on its way to one or several destinations."""
+
+    legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=LEGS_MAX)]
     hops: Count  # frames in a row that brought it to whoever hears this one, from the publisher if it is an event
     hops_left: Count
-    tour: Tour | None  # None: greedy
     payload: AnyPayload
 
     @property
@@ -187,13 +225,13 @@ class Packet(Message, frozen=True, tag=17):
 class Replica(Message, frozen=True, tag=18):
     """To the members of `home` and to all cells around it: this is kept under `key`."""
 
-    home: Cell
+    home: Place
     key: Key
-    entries: tuple[Entry, ...]
+    entries: Entries
 
 
 class MovedNearby(Message, frozen=True, tag=19):
-    """`Moved`, passed on to the members of the former home by one broadcast."""
+    """`Moved`, repeated by one broadcast to the members of the former home."""
 
     moved: Moved
 

@@ -1,73 +1,90 @@
-"""The publisher's part: advertise at all points, send events to those where somebody wants them (sections 2.2, 2.3).
+"""The publisher's part: advertise at all points, send events to those with subscribers (sections 2.2, 2.3).
 
 For each point the publisher holds a belief: wanted, not wanted, or unknown. It is unknown from the first advertisement
-until the point answers, or until `ANSWER_WITHIN_S` has passed without an answer, which means that nobody is there;
-meanwhile events are sent, so that nothing published early is lost. The belief travels with every refresh of the
-advertisement, and a point that knows better corrects it: so a lost message heals within a refresh period.
+until the point answers, or until `answer_wait_s` has passed without an answer, which means that there are no
+subscribers. Meanwhile events are sent, so that nothing published early is lost. The belief travels with every refresh
+of the advertisement, and a point that knows better corrects it, so a lost message heals within a refresh period.
 
-Advertisements are never pruned: they stay for the life of the publisher.
+Advertisements are never pruned: they stay for the life of the publisher (2.3).
 """
 
 from math import dist
-from typing import Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.protocols.api import Host, Point
+from roamcast.protocols.api import NOBODY, Host, Point
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.buckets import Buckets
-from roamcast.protocols.georendezvous.clients import Publishing, encoded, key_of
+from roamcast.protocols.georendezvous.clients import Publishing, encoded
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
-from roamcast.protocols.georendezvous.messages import ADVERTISEMENT, Advertisement, Attract, Notification, Probe, Repel
+from roamcast.protocols.georendezvous.messages import (
+    ADVERTISEMENT,
+    Advertisement,
+    Attract,
+    Leg,
+    Notification,
+    Probe,
+    Repel,
+    key_of,
+)
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 
-ANSWER_WITHIN_S: Final = 2.0
 
-
-class Publisher:
+class Publisher(Component):
     def __init__(
-        self, host: Host, table: CellHashTable, buckets: Buckets, parameters: GeoRendezvousParameters
+        self, host: Host, parameters: GeoRendezvousParameters, table: CellHashTable, buckets: Buckets, points: int
     ) -> None:
-        self.host = host
+        super().__init__(host)
         self._table = table
         self._buckets = buckets
-        self._points = parameters.rendezvous_points
+        self._points = points
+        self._answer_wait_s = parameters.answer_wait_s
         self._period_s = parameters.advertisement_period_s
         self._lifetime_s = parameters.advertisement_period_s * (parameters.refresh_losses_max + 1.5)
+        self._moved_m = 2 * parameters.early_refresh_share * table.router.grid.site.range_m
+        self._legs_max = parameters.legs_max if parameters.notification_tree else 1
         self._told_at: Point = table.router.point  # where this node was when it last refreshed
         self._told_s = 0.0
         self._wanted: dict[str, bool | None] = {}  # by key of the point
         self._answer_due_s: dict[str, float] = {}  # of points of unknown belief
+        table.receive(Attract, self._on_attract)
+        table.receive(Repel, self._on_repel)
+        table.receive(Probe, self._on_probe)
+        table.each_beat(self._refresh_if_due)
+
+    def declare(self, inputs: Inputs) -> None:
+        """All its inputs come through the hash table."""
 
     def advertise(self, interest: Interest) -> None:
         for bucket in self._buckets.of_advertisement(interest):
             self._open(bucket)
 
     def publish(self, event: Event) -> None:
-        at = self._table.router.here
+        router = self._table.router
         for bucket in self._buckets.of_event(event):
             self._open(bucket)
-            for point in range(self._points):
-                key = key_of(bucket, point)
-                if self._is_wanted(key):
-                    target = self._table.router.target(key)
-                    self._table.router.send_to_place(target, Notification(key, event, at))
+            keys = [(point, key_of(bucket, point)) for point in range(self._points)]
+            legs = [Leg(router.target(key), NOBODY, point) for point, key in keys if self._is_wanted(key)]
+            notification = Notification(bucket, event, router.here)
+            for first in range(0, len(legs), self._legs_max):
+                router.send(tuple(legs[first : first + self._legs_max]), notification)
 
-    def on_beat(self) -> None:
+    def _refresh_if_due(self) -> None:
         """Refreshes when it is time, or when answers would no longer find this node."""
         router = self._table.router
         is_due = self.host.now() - self._told_s >= self._period_s
-        if self._wanted and (is_due or dist(router.point, self._told_at) >= router.grid.site.range_m):
+        if self._wanted and (is_due or dist(router.point, self._told_at) >= self._moved_m):
             self._told_at, self._told_s = router.point, self.host.now()
             for key in self._wanted:
                 self._advertise(key)
 
-    def on_attract(self, message: Attract) -> None:
+    def _on_attract(self, message: Attract, point: int, hops: int) -> None:
         self._answer(message.key, True)
 
-    def on_repel(self, message: Repel) -> None:
+    def _on_repel(self, message: Repel, point: int, hops: int) -> None:
         self._answer(message.key, False)
 
-    def on_probe(self, message: Probe, hops: int) -> None:
+    def _on_probe(self, message: Probe, point: int, hops: int) -> None:
         self.host.structure("direct", peer=message.prober, value=float(hops))
 
     def _open(self, bucket: str) -> None:
@@ -79,7 +96,7 @@ class Publisher:
                 if not self._wanted:
                     self._told_at, self._told_s = self._table.router.point, self.host.now()
                 self._wanted[key] = None
-                self._answer_due_s[key] = self.host.now() + ANSWER_WITHIN_S
+                self._answer_due_s[key] = self.host.now() + self._answer_wait_s
                 self._advertise(key)
 
     def _advertise(self, key: str) -> None:

@@ -1,20 +1,22 @@
-"""The rendezvous cell's part: bring subscriptions and advertisements together, pass notifications on.
+"""The rendezvous cell's part: match subscriptions and advertisements, forward notifications.
 
-Its whole memory is the hash table's shelf of the point's key: advertisements and subscriptions, kept by all members of
-the cell. Whoever of them happens to take a packet does what is due, so no member matters.
+Its whole memory is the hash table's shelf of the point's key: advertisements and subscriptions, kept by the members of
+the cell. Any member that takes a packet does what is due, so no single member matters.
 
 - A subscription that makes a publisher wanted here is forwarded to it, as `Attract`; later ones need not be (the
   first-subscriber rule of section 2.2).
-- A prune, an unsubscription or an expiry after which nobody here wants a publisher any more is forwarded to it, as
-  `Repel` (section 2.3); so is an event that nobody here wants.
-- An advertisement that comes with a wrong belief is corrected; so are all when the cell becomes the home of the point,
-  except those that this member has corrected itself: a home that moves about must not repeat it everywhere.
-- A notification is sent on to each subscriber that has not pruned its publisher.
+- A prune, an unsubscription or an expiry after which there are no subscribers for a publisher any more is forwarded to
+  it, as `Repel` (section 2.3). An event of a publisher that is not wanted here is answered in the same way.
+- An advertisement that comes with a wrong belief is corrected. So are all of them when the cell becomes the home of the
+  point, except those that this member has corrected already: a home that moves about must not repeat them everywhere.
+- A notification is forwarded to each subscriber that has not pruned its publisher and, if subscriptions carry
+  interests, whose interest it matches: as one tree, or as a packet to each.
 """
 
 from typing import Final
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.cells import Vertex
 from roamcast.protocols.georendezvous.clients import following, publishing
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
@@ -24,50 +26,66 @@ from roamcast.protocols.georendezvous.messages import (
     Attract,
     Entry,
     ForwardedNotification,
+    Leg,
     Notification,
     Repel,
+    key_of,
 )
+from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 
 DROP_NO_RENDEZVOUS: Final = "no rendezvous"  # an event came to a point where nothing is kept
 TOLD_MAX: Final = 4096  # answers to advertisements that a member remembers
 
 
-class Rendezvous:
-    def __init__(self, host: Host, table: CellHashTable) -> None:
-        self.host = host
+class Rendezvous(Component):
+    def __init__(self, host: Host, parameters: GeoRendezvousParameters, table: CellHashTable) -> None:
+        super().__init__(host)
         self._table = table
+        self._legs_max = parameters.legs_max if parameters.notification_tree else 1
         self._told: dict[tuple[str, int], tuple[int, bool]] = {}  # by key, publisher: to which advertisement, what
+        table.receive(Notification, self._on_notification)
+        table.watch(self._on_stored, self._on_claimed, self._on_expired)
 
-    def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
+    def declare(self, inputs: Inputs) -> None:
+        """All its inputs come through the hash table."""
+
+    def _on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
         if entry.slot == ADVERTISEMENT:
             self._correct(shelf, entry.owner, entry.version, entry.value)
         elif entry.slot == SUBSCRIPTION:
-            self._pass_on_change(shelf, entry.owner, None if before is None else before.value, entry.value)
+            self._forward_change(shelf, entry.owner, None if before is None else before.value, entry.value)
 
-    def on_claimed(self, shelf: Shelf) -> None:
+    def _on_claimed(self, shelf: Shelf) -> None:
         for kept in shelf.present(ADVERTISEMENT):
             self._correct(shelf, kept.owner, kept.version, kept.value)
 
-    def on_expired(self, shelf: Shelf, kept: Kept) -> None:
+    def _on_expired(self, shelf: Shelf, kept: Kept) -> None:
         if kept.slot == SUBSCRIPTION:
-            self._pass_on_change(shelf, kept.owner, kept.value, None)
+            self._forward_change(shelf, kept.owner, kept.value, None)
 
-    def on_notification(self, message: Notification, hops: int) -> None:
-        shelf = self._table.store.shelf(message.key)
-        publisher = message.event.publisher
+    def _on_notification(self, message: Notification, point: int, hops: int) -> None:
+        event, publisher = message.event, message.event.publisher
+        key = key_of(message.bucket, point)
+        shelf = self._table.store.shelf(key)
         if shelf is None:
-            self.host.dropped(DROP_NO_RENDEZVOUS, message.event.id)
+            self.host.dropped(DROP_NO_RENDEZVOUS, event.id)
             return
-        onward = ForwardedNotification(message.key, message.event, message.publisher_at)
+        legs: list[Leg] = []
         wanted = False
         for kept in shelf.present(SUBSCRIPTION):
             client = following(kept.value)
             if client is not None and kept.owner != publisher and publisher not in client.pruned:
                 wanted = True
-                self._table.router.send_to_node(kept.owner, client.at, onward, hops)
+                if client.interest is None or client.interest.matches(event):
+                    legs.append(Leg(client.at, kept.owner, point))
+        router = self._table.router
         if not wanted:
-            self._table.router.send_to_node(publisher, message.publisher_at, Repel(message.key))
+            router.send_to_node(publisher, message.publisher_at, Repel(key))
+            return
+        onward = ForwardedNotification(message.bucket, event, message.publisher_at)
+        for first in range(0, len(legs), self._legs_max):
+            router.send(tuple(legs[first : first + self._legs_max]), onward, hops)
 
     def _correct(self, shelf: Shelf, publisher: int, version: int, advertisement: bytes | None) -> None:
         client = publishing(advertisement)
@@ -90,7 +108,7 @@ class Rendezvous:
         message = Attract(shelf.key) if wanted else Repel(shelf.key)
         self._table.router.send_to_node(publisher, at, message)
 
-    def _pass_on_change(self, shelf: Shelf, subscriber: int, before: bytes | None, after: bytes | None) -> None:
+    def _forward_change(self, shelf: Shelf, subscriber: int, before: bytes | None, after: bytes | None) -> None:
         for kept in shelf.present(ADVERTISEMENT):
             publisher, client = kept.owner, publishing(kept.value)
             wanted_before, wanted_after = _wants(before, publisher), _wants(after, publisher)

@@ -1,36 +1,53 @@
-"""The subscriber's part: follow buckets at the nearest points, keep one way per publisher, filter what comes.
+"""The subscriber's part: follow buckets at the nearest points, keep one path per publisher, filter what comes.
 
 For each bucket that the application's interests touch, the node subscribes at the m of the n rendezvous points that are
 nearest to it (section 2.4). The first event of a publisher then arrives once per point. After `selection_wait_s` the
-node keeps the way with the fewest hops (on a tie the nearer point) and prunes that publisher at the others (2.3). The
+node keeps the path with the fewest hops (on a tie the nearer point) and prunes that publisher at the others (2.3). The
 prunes travel with every refresh of the subscription, so a lost one heals.
 
-A node that has moved by `reselection_distance_m` chooses its nearest points anew and tries them all again; so it does
-every `reselection_period_s`, in case the way it kept has become worse. Points that it leaves keep its subscription for
-one more refresh period, so that no event falls between. A node that has moved half the radio range refreshes early, so
-that notifications find it.
+With `filter_at_rendezvous` a subscription carries the application's whole interest, if it fits. A wider interest is
+told at once, a narrower one with the next refresh.
 
-What does not match any interest of the application is dropped as `unwanted`, copies of known events as `duplicate`.
+A node that has moved by `reselection_distance_m` chooses its nearest points again and tries them all; so it does every
+`reselection_period_s`, in case the path it kept has become worse. Points that it leaves keep its subscription for one
+more refresh period, so that no event is lost in between. A node that has moved `early_refresh_share` of the radio range
+refreshes early, so that notifications find it.
+
+Events that match no interest of the application are dropped as `unwanted`, copies of known events as `duplicate`.
 """
 
+from enum import StrEnum
 from math import dist
 from typing import Final
 
 from roamcast.interests import Interest
-from roamcast.protocols.api import Host, Point, Timer
+from roamcast.protocols.api import Host, Point
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.buckets import Buckets
-from roamcast.protocols.georendezvous.clients import Following, bucket_and_point, encoded, key_of
+from roamcast.protocols.georendezvous.clients import Following, encoded
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
-from roamcast.protocols.georendezvous.messages import SUBSCRIPTION, Notification, Probe, Prune, Put, Subscription
+from roamcast.protocols.georendezvous.messages import (
+    SUBSCRIPTION,
+    VALUE_BYTES_MAX,
+    ForwardedNotification,
+    Probe,
+    Prune,
+    Put,
+    Subscription,
+    key_of,
+)
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
 DROP_UNWANTED: Final = "unwanted"  # the bucket brought it, no interest matches it
-DROP_DUPLICATE: Final = "duplicate"  # it came by another way before
-PRUNED_MAX: Final = 150  # publishers pruned at one point: more would not fit an entry, the rest is dropped as duplicate
+DROP_DUPLICATE: Final = "duplicate"  # it came by another path before
+_REFRESH_SPREAD: Final = 0.5  # of the period: refreshes of different nodes are spread over this
 
-_SELECT: Final = "geo.select "  # followed by the bucket
+
+class SubscriberTimer(StrEnum):
+    REFRESH = "georendezvous.refresh"  # subscriptions are due again
+    SELECT = "georendezvous.select"  # key: number of a trial; the copies of a publisher's first event are in
 
 
 class Followed:
@@ -38,27 +55,44 @@ class Followed:
 
     def __init__(self, points: list[int], where: Point, now_s: float) -> None:
         self.points = points
-        self.left: list[int] = []  # points of before, until the next refresh
+        self.left: list[int] = []  # former points, until the next refresh
         self.chosen: dict[int, int] = {}  # publisher -> the point that its events come through
         self.trials: dict[int, dict[int, int]] = {}  # publisher -> point -> hops of its first event
         self.where = where  # when the points were chosen
         self.since_s = now_s
 
 
-class Subscriber:
+class Subscriber(Component):
+    _inputs: Inputs
+
     def __init__(
-        self, host: Host, table: CellHashTable, buckets: Buckets, parameters: GeoRendezvousParameters
+        self, host: Host, parameters: GeoRendezvousParameters, table: CellHashTable, buckets: Buckets, points: int
     ) -> None:
-        self.host = host
+        super().__init__(host)
         self.subscriptions = Subscriptions()
         self.followed: dict[str, Followed] = {}
         self._table = table
         self._buckets = buckets
+        self._points = points
         self._parameters = parameters
         self._lifetime_s = parameters.refresh_period_s * (parameters.refresh_losses_max + 1.5)
         self._reselection_distance_m = parameters.reselection_distance_m or table.router.grid.site.range_m
+        self._moved_m = parameters.early_refresh_share * table.router.grid.site.range_m
         self._seen = SeenCache()
         self._told_at: Point = table.router.point  # where this node was when it last refreshed
+        self._widened: dict[str, None] = {}  # buckets whose points do not know the whole interest yet
+        self._trials: dict[int, tuple[str, int]] = {}  # by number: bucket and publisher
+        self._trials_so_far = 0
+        table.receive(ForwardedNotification, self._on_notification)
+        table.each_beat(self._follow_movement)
+
+    def declare(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        inputs.on_timer(SubscriberTimer.REFRESH, self._refresh)
+        inputs.on_timer(SubscriberTimer.SELECT, self._select)
+
+    def start(self) -> None:
+        self._refresh_later()
 
     # -- The application -----------------------------------------------------------------------------------------
 
@@ -66,7 +100,12 @@ class Subscriber:
         self.subscriptions.add(interest)
         for bucket in self._buckets.of_interest(interest):
             if bucket not in self.followed:
-                self._follow(bucket)
+                self.followed[bucket] = Followed(self._nearest(bucket), self._table.router.point, self.host.now())
+            elif not self._parameters.filter_at_rendezvous:
+                continue
+            if not self._widened:
+                self._inputs.later(self._tell_widened)
+            self._widened[bucket] = None
 
     def unsubscribe(self, interest: Interest) -> None:
         self.subscriptions.remove(interest)
@@ -77,9 +116,16 @@ class Subscriber:
                 for point in followed.points + followed.left:
                     self._withdraw(bucket, point)
 
+    def _tell_widened(self) -> None:
+        widened, self._widened = self._widened, {}
+        for bucket in widened:
+            followed = self.followed.get(bucket)
+            if followed is not None:
+                self._put_all(bucket, followed)
+
     # -- Events --------------------------------------------------------------------------------------------------
 
-    def on_notification(self, message: Notification, hops: int) -> None:
+    def _on_notification(self, message: ForwardedNotification, point: int, hops: int) -> None:
         event = message.event
         if not self._seen.add(event.id):
             self.host.dropped(DROP_DUPLICATE, event.id)
@@ -87,40 +133,39 @@ class Subscriber:
             self.host.deliver(event, hops)
         else:
             self.host.dropped(DROP_UNWANTED, event.id)
-        bucket, point = bucket_and_point(message.key)
+        bucket = message.bucket
         followed = self.followed.get(bucket)
         if followed is None:
             self._withdraw(bucket, point)
         elif event.publisher not in followed.chosen:
-            self._try(bucket, followed, point, message, hops)
+            self._try(message, followed, point, hops)
         elif point in followed.points and point != followed.chosen[event.publisher]:
             self._put(bucket, followed, point, Prune)
 
-    def on_timer(self, timer: Timer) -> bool:
-        if not timer[0].startswith(_SELECT):
-            return False
-        bucket = timer[0].removeprefix(_SELECT)
-        followed = self.followed.get(bucket)
-        if followed is not None and timer[1] in followed.trials:
-            self._select(bucket, followed, timer[1])
-        return True
-
-    def _try(self, bucket: str, followed: Followed, point: int, message: Notification, hops: int) -> None:
+    def _try(self, message: ForwardedNotification, followed: Followed, point: int, hops: int) -> None:
         publisher = message.event.publisher
         trial = followed.trials.get(publisher)
         if trial is None:
+            if len(followed.trials) + len(followed.chosen) >= self._parameters.publishers_max:
+                return  # its events go on coming through every point
             trial = followed.trials[publisher] = {}
-            self.host.set_timer(self._parameters.selection_wait_s, (_SELECT + bucket, publisher))
+            self._trials_so_far += 1
+            self._trials[self._trials_so_far] = message.bucket, publisher
+            self.host.set_timer(
+                self._parameters.selection_wait_s, (SubscriberTimer.SELECT.value, self._trials_so_far)
+            )
             if self._parameters.probe_direct_path:
                 probe = Probe(self.host.address)
                 self._table.router.send_to_node(publisher, message.publisher_at, probe)
         if point in followed.points:
             trial.setdefault(point, hops)
 
-    def _select(self, bucket: str, followed: Followed, publisher: int) -> None:
-        trial = followed.trials.pop(publisher)
-        if not trial:
-            return  # only points of before brought it: the next event is another trial
+    def _select(self, number: int) -> None:
+        bucket, publisher = self._trials.pop(number)
+        followed = self.followed.get(bucket)
+        trial = None if followed is None else followed.trials.pop(publisher, None)
+        if followed is None or not trial:
+            return  # only former points brought it: the next event is another trial
         point = min(trial, key=lambda candidate: (trial[candidate], self._distance_m(bucket, candidate), candidate))
         followed.chosen[publisher] = point
         self.host.structure("selected", peer=publisher, value=float(point), detail=bucket)
@@ -130,15 +175,15 @@ class Subscriber:
 
     # -- Keeping subscriptions -----------------------------------------------------------------------------------
 
-    def on_beat(self) -> None:
+    def _follow_movement(self) -> None:
         here = self._table.router.point
         for bucket, followed in self.followed.items():
             if dist(here, followed.where) >= self._reselection_distance_m:
                 self._reselect(bucket, followed)
-        if self.followed and dist(here, self._told_at) >= self._table.router.grid.site.range_m / 2:
+        if self.followed and dist(here, self._told_at) >= self._moved_m:
             self._renew()
 
-    def refresh(self) -> None:
+    def _refresh(self, key: int) -> None:
         now_s = self.host.now()
         for bucket, followed in self.followed.items():
             for point in followed.left:
@@ -147,17 +192,16 @@ class Subscriber:
             if now_s - followed.since_s >= self._parameters.reselection_period_s:
                 self._reselect(bucket, followed)
         self._renew()
+        self._refresh_later()
+
+    def _refresh_later(self) -> None:
+        share = 1 + _REFRESH_SPREAD * (self.host.random.random() - 0.5)
+        self.host.set_timer(self._parameters.refresh_period_s * share, (SubscriberTimer.REFRESH.value, 0))
 
     def _renew(self) -> None:
         self._told_at = self._table.router.point
         for bucket, followed in self.followed.items():
-            for point in followed.points:
-                self._put(bucket, followed, point, Subscription)
-
-    def _follow(self, bucket: str) -> None:
-        self.followed[bucket] = Followed(self._nearest(bucket), self._table.router.point, self.host.now())
-        for point in self.followed[bucket].points:
-            self._put(bucket, self.followed[bucket], point, Subscription)
+            self._put_all(bucket, followed)
 
     def _reselect(self, bucket: str, followed: Followed) -> None:
         points = self._nearest(bucket)
@@ -167,20 +211,27 @@ class Subscriber:
         followed.trials.clear()
         followed.where = self._table.router.point
         followed.since_s = self.host.now()
-        for point in points:
-            self._put(bucket, followed, point, Subscription)
+        self._put_all(bucket, followed)
 
     def _nearest(self, bucket: str) -> list[int]:
-        points = range(self._parameters.rendezvous_points)
-        by_distance = sorted(points, key=lambda point: (self._distance_m(bucket, point), point))
+        by_distance = sorted(range(self._points), key=lambda point: (self._distance_m(bucket, point), point))
         return by_distance[: self._parameters.nearest_points]
 
     def _distance_m(self, bucket: str, point: int) -> float:
         return dist(self._table.router.point, self._table.router.grid.point(key_of(bucket, point)))
 
+    def _put_all(self, bucket: str, followed: Followed) -> None:
+        for point in followed.points:
+            self._put(bucket, followed, point, Subscription)
+
     def _put(self, bucket: str, followed: Followed, point: int, message: type[Put]) -> None:
         pruned = [publisher for publisher, chosen in followed.chosen.items() if chosen != point]
-        value = encoded(Following(self._table.router.here, tuple(pruned[-PRUNED_MAX:])))
+        pruned = pruned[-self._parameters.pruned_max :]
+        at = self._table.router.here
+        interest = self.subscriptions.interest if self._parameters.filter_at_rendezvous else None
+        value = encoded(Following(at, tuple(pruned), interest))
+        if len(value) > VALUE_BYTES_MAX:
+            value = encoded(Following(at, tuple(pruned)))  # without a filter everything is forwarded
         self._table.put(key_of(bucket, point), value, self._lifetime_s, SUBSCRIPTION, message)
 
     def _withdraw(self, bucket: str, point: int) -> None:

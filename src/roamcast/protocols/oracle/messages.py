@@ -3,15 +3,16 @@
 from typing import ClassVar
 
 from roamcast.events import Event
+from roamcast.fields import Address, Hops, SmallCounter
 from roamcast.protocols.api import Category, Message
 
 
 class Bundle(Message, frozen=True, tag=16):
-    """An event on its way to the nodes that are known to want it."""
+    """An event, with the nodes that it is for."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: int  # frames in a row that brought it to whoever gets this one
-    tries: int  # how often it had to be routed anew
-    destinations: tuple[int, ...]  # ascending
+    hops: Hops  # that the event has made when this frame arrives
+    tries: SmallCounter  # how often it was rerouted
+    destinations: tuple[Address, ...]  # ascending
     event: Event

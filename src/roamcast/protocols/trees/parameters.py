@@ -42,6 +42,7 @@ class TreeParameters(api.Parameters, frozen=True):
     waiting_max: int = 256  # events, at least 1, kept while there is no parent; beyond it the oldest is dropped
     waiting_max_s: float = 4.0  # s, at least 0: nor are they kept longer; three requests for a parent take less
     request_patience_s: float = 0.4  # s, at least 0: a node does not ask its root for the same again within this time
+    hops_max: int = 255  # frames in a row, at least 1, after which an event is dropped: it is going in circles
     path_max: int = 64  # hops, at least 1: a request that has climbed so far has gone astray
     neighbours_max: int = 512  # nodes, at least 1, whose state is kept; a bound on memory
     children_max: int = 256  # nodes, at least 1: further ones are refused as children; a bound on memory
@@ -56,7 +57,9 @@ class TreeParameters(api.Parameters, frozen=True):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
         for field in ("start_within_s", "settle_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
-        for field in ("refresh_losses_max", "join_attempts", "search_slowdown_max", "waiting_max", "path_max"):
+        for field in ("refresh_losses_max", "join_attempts", "search_slowdown_max", "waiting_max"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        for field in ("path_max", "hops_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         for field in ("neighbours_max", "children_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")

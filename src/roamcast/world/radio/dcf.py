@@ -25,9 +25,10 @@ Cost must not depend on the number of slots, and little on the number of neighbo
 So a frame costs two events (start, end) and one short loop over its hearers at each.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.radio.dcf_settings import (
     ACK_BYTES,
@@ -81,7 +82,7 @@ class DcfMedium(Medium):
 
     # -- from the protocol ---------------------------------------------------------------------------------------
 
-    def attach(self, node: int, listener: Protocol | None) -> None:
+    def attach(self, node: int, listener: Listener | None) -> None:
         self._stations[node].listener = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
@@ -104,6 +105,18 @@ class DcfMedium(Medium):
 
     def silence(self, node: int) -> None:
         self._stations[node].silence(self._window_min)
+
+    def receive_s(self, node: int) -> float:
+        station = self._stations[node]
+        now = self.scheduler.now
+        return station.receive_s - (station.lock.end - now if station.lock is not None else 0.0)
+
+    def backlog(self, node: int) -> int:
+        station = self._stations[node]
+        return 0 if station.head is None else 1 + len(station.queue)
+
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        self._stations[node].on_idle = call
 
     # -- access to the medium ------------------------------------------------------------------------------------
 
@@ -181,6 +194,7 @@ class DcfMedium(Medium):
         frame.hearers = sender.heard_by
         frame.stations = sender.hearers
         if sender.lock is not None:
+            sender.receive_s -= sender.lock.end - now
             sender.lock = None
             self._fail("half-duplex")
         sender.sending_until = end
@@ -189,11 +203,12 @@ class DcfMedium(Medium):
             sender.air_until = end
         if end > sender.busy_until:
             sender.busy_until = end
-        eifs_s = self._eifs_s
+        eifs_s, airtime_s = self._eifs_s, frame.airtime_s
         collisions = halved = 0
         for station in sender.hearers:
             if station.air_until <= now:
                 station.lock = frame
+                station.receive_s += airtime_s
                 station.noise = None
                 station.air_until = end
                 if station.busy_until <= now:
@@ -281,6 +296,10 @@ class DcfMedium(Medium):
         self._draw_backoff(station)
         if station.head is not None:
             self._request_access(station)
+        elif station.on_idle is not None:
+            call = station.on_idle
+            station.on_idle = None
+            call()
 
     def _next_frame(self, station: Station) -> DcfFrame | None:
         """The oldest frame of the queue that has not waited too long."""

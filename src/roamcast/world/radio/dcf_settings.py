@@ -12,7 +12,7 @@ TRIES_SHORT: Final = 7  # of an RTS, or of a frame sent without one
 TRIES_LONG: Final = 4  # of a frame sent after an RTS
 SENSE_S: Final = 1e-6  # a transmission is sensed this long after it starts: two that start in the same slot collide
 DETECT_S: Final = 4e-6  # a frame that starts within this time of another spoils its preamble
-FRAME_BYTES_MAX: Final = 1500  # the largest message in one frame, as Ethernet's and every 802.11 driver's
+FRAME_BYTES_MAX: Final = 1376  # of a message, encoded, so that a live frame with all its headers fits Ethernet
 
 Capture = Literal["threshold", "bit-errors", "none"]
 

@@ -4,9 +4,10 @@ This is what the GeoRendezvous and Opportunistic Overlays papers assume. A unica
 range when the frame is sent, or if random loss hits it `TRIES` times in a row.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Scheduler
@@ -47,9 +48,10 @@ class IdealMedium(Medium):
         self._delay_s = delay_s
         self._rate_bps = rate_bps  # for the airtime figures only
         self._overhead_bytes = overhead_bytes
-        self._listeners: list[Protocol | None] = [None] * topology.nodes
+        self._receive_s = [0.0] * topology.nodes
+        self._listeners: list[Listener | None] = [None] * topology.nodes
 
-    def attach(self, node: int, listener: Protocol | None) -> None:
+    def attach(self, node: int, listener: Listener | None) -> None:
         self._listeners[node] = listener
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
@@ -58,11 +60,22 @@ class IdealMedium(Medium):
         frame.start = self.scheduler.now
         frame.end = frame.start + self._delay_s
         frame.hearers = self.topology.hear[sender]
+        for node in frame.hearers:
+            self._receive_s[node] += frame.airtime_s
         self._count(frame)
         self.scheduler.put(frame.end, frame)
 
+    def receive_s(self, node: int) -> float:
+        return self._receive_s[node]
+
     def silence(self, node: int) -> None:
         """Nothing is ever queued."""
+
+    def backlog(self, node: int) -> int:
+        return 0
+
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        call()
 
     def arrive(self, frame: IdealFrame) -> None:
         assert frame.message is not None

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from roamcast.protocols.api import NOBODY, Message, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
 from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.topology import Topology
@@ -67,7 +67,7 @@ class Medium(ABC):
         self.lost: dict[str, int] = {}  # receptions that failed, and frames given up, by reason
 
     @abstractmethod
-    def attach(self, node: int, listener: Protocol | None) -> None:
+    def attach(self, node: int, listener: Listener | None) -> None:
         """From now on `listener` gets what arrives at `node`; `None`: no listener."""
 
     @abstractmethod
@@ -77,6 +77,22 @@ class Medium(ABC):
     @abstractmethod
     def silence(self, node: int) -> None:
         """The node went down: its queue is lost."""
+
+    @abstractmethod
+    def receive_s(self, node: int) -> float:
+        """How long the node has been receiving so far, successfully or not."""
+
+    @abstractmethod
+    def backlog(self, node: int) -> int:
+        """Frames of the node that wait, are on the air or wait for an acknowledgement."""
+
+    @abstractmethod
+    def when_idle(self, node: int, call: Callable[[], None]) -> None:
+        """Calls `call` once, as soon as the node has no frame to send. One call at a time can be asked for."""
+
+    def lose(self, reason: str) -> None:
+        """The link gave up a message: counts as lost."""
+        self._fail(reason)
 
     def _fail(self, reason: str, receptions: int = 1) -> None:
         self.lost[reason] = self.lost.get(reason, 0) + receptions

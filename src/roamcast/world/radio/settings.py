@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from roamcast.protocols.api import require
 from roamcast.seeds import Random
+from roamcast.world.radio.power import WAVELAN, Power
 from roamcast.world.radio.signals import AnySignal, Disc
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.settings import Settings
@@ -33,6 +34,7 @@ class Radio(Settings, frozen=True, tag_field="model"):
     range_m: float = 200.0  # how far a frame reaches, by its mean signal
     loss: float = 0.0  # share of receptions lost at random, on top of what the radio itself loses
     signal: AnySignal = Disc()
+    power: Power = WAVELAN
 
     def __post_init__(self) -> None:
         require(self.range_m > 0, "range_m", self.range_m, "above 0")

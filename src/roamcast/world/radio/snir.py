@@ -85,13 +85,14 @@ class SnirMedium(DcfMedium):
         stations = frame.stations = sender.hearers
         powers = frame.powers = sender.powers if not self._nakagami_m else self._faded(sender.powers)
         if sender.lock is not None:
+            sender.receive_s -= sender.lock.end - now
             sender.lock = None
             self._fail("half-duplex")
         sender.sending_until = end
         sender.defer = self._difs_s
         if end > sender.busy_until:
             sender.busy_until = end
-        thermal = self._thermal
+        thermal, airtime_s = self._thermal, frame.airtime_s
         collisions = halved = 0
         for place in range(len(stations)):
             station = stations[place]
@@ -104,6 +105,7 @@ class SnirMedium(DcfMedium):
                     halved += 1
                 elif power >= DETECT_RATIO * (station.power + thermal):
                     station.lock = frame
+                    station.receive_s += airtime_s
                     station.signal = power
                     station.since = now
                     station.log_survival = 0.0
@@ -133,14 +135,17 @@ class SnirMedium(DcfMedium):
             return
         noise = station.power + self._thermal  # with the locked frame itself
         if power > station.signal:
+            station.receive_s -= locked.end - now
             station.lock = None
             if power >= 1.0 and power >= DETECT_RATIO * noise:
                 station.lock = frame
+                station.receive_s += frame.end - now
                 station.signal = power
                 station.since = now
                 station.log_survival = 0.0
             self._fail("collision")
         elif station.signal < DETECT_RATIO * (noise - station.signal + power):
+            station.receive_s -= locked.end - now
             station.lock = None
             self._fail("collision")
 

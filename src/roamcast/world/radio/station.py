@@ -1,8 +1,9 @@
 """What one node's radio knows of the channel and of itself, and the frames it sends; `dcf.py` says how it is used."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from roamcast.protocols.api import NOBODY, Message, Point, Protocol
+from roamcast.protocols.api import NOBODY, Listener, Message, Point
 from roamcast.world.radio.medium import Frame
 from roamcast.world.radio.rate import Rate
 from roamcast.world.scheduler import Due
@@ -60,8 +61,8 @@ class Station(Due):
     __slots__ = (
         "air_until", "answer_by", "backoff", "busy_until", "committed", "counts", "defer", "exchange", "head",
         "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "log_survival", "medium", "node", "noise",
-        "power", "powers", "queue", "sending_until", "sensed_by", "sensers", "signal", "signals", "since",
-        "topology_version", "waiting", "window",
+        "on_idle", "power", "powers", "queue", "receive_s", "sending_until", "sensed_by", "sensers", "signal",
+        "signals", "since", "topology_version", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int, difs_s: float, window_min: int) -> None:
@@ -74,7 +75,8 @@ class Station(Due):
         self.lock: DcfFrame | None = None  # the frame this node is receiving
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
         self.defer = difs_s  # silence required after busy_until
-        self.listener: Protocol | None = None  # None: the node is down
+        self.listener: Listener | None = None  # None: the node is down
+        self.receive_s = 0.0  # spent on receiving so far, successfully or not
         self.node = node
         self.medium = medium
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
@@ -83,6 +85,7 @@ class Station(Due):
         self.window = window_min
         self.head: DcfFrame | None = None  # the frame that wants the air or is on it
         self.queue: list[DcfFrame] = []  # behind it
+        self.on_idle: Callable[[], None] | None = None  # called once when there is no frame to send any more
         self.exchange: DcfFrame | None = None  # unicast that waits for its CTS or ACK
         self.answer_by = 0.0  # how long it waits for that
         self.last_heard: dict[int, DcfFrame] = {}  # sender -> last unicast handed up
@@ -106,6 +109,7 @@ class Station(Due):
         """The node went down."""
         self.head = None
         self.queue.clear()
+        self.on_idle = None
         self.exchange = None
         self.lock = None
         self.backoff = 0

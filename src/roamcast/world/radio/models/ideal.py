@@ -14,7 +14,7 @@ class Ideal(Radio, frozen=True, tag="ideal"):
     delay_s: float = 0.001  # from sending to hearing
     rate_mbps: float = 2.0  # for the airtime figures only
     overhead_bytes: int = 36  # headers, for the airtime figures only
-    frame_bytes_max: int = 1500  # the largest message that travels in one frame
+    frame_bytes_max: int = 1376  # the largest message, encoded, that travels in one frame
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 
 from roamcast.protocols.api import require
 from roamcast.world.radio.dcf_settings import DcfSettings
-from roamcast.world.radio.phy import OFDM_BASIC_MBPS, OFDM_RATES, answer_mbps, erp_ofdm
+from roamcast.world.radio.phy import OFDM_BASIC_MBPS, OFDM_RATES, answer_mbps, dsss, erp_ofdm
+from roamcast.world.radio.power import ONE_ANTENNA, Power
 from roamcast.world.radio.wifi import Wifi
 
 SLOTS_S = {"short": 9e-6, "long": 20e-6}
@@ -14,12 +15,13 @@ SLOTS_S = {"short": 9e-6, "long": 20e-6}
 class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
     summary: ClassVar[str] = "802.11 DCF with OFDM at 6 to 54 Mbit/s"
 
+    power: Power = ONE_ANTENNA
     carrier_sense_range_m: float | None = None  # on discs; None: range_m
     capture: Literal["bit-errors", "none"] = "bit-errors"  # what decides when frames overlap on discs
     data_rate_mbps: float = 24.0  # of unicasts: 6, 9, 12, 18, 24, 36, 48 or 54
     broadcast_rate_mbps: float = 6.0  # a basic rate: 6, 12 or 24
     control_rate_mbps: float | None = None  # ACK, RTS, CTS; None: the fastest basic rate that is no faster than data
-    slot: Literal["short", "long"] = "short"  # 9 or 20 µs
+    slot: Literal["short", "long"] = "long"  # 9 or 20 µs; 802.11 prescribes the long slot for ad hoc networks
     rts_threshold_bytes: int = 2347  # unicasts of this size and above ask first
     overhead_bytes: int = 36  # MAC header, FCS and LLC
     queue_frames: int = 500
@@ -51,7 +53,7 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
             data_rate=phy.rates[self.data_rate_mbps],
             broadcast_rate=phy.rates[self.broadcast_rate_mbps],
             control_rate=phy.rates[control_mbps],
-            eifs_rate=phy.rates[6.0],
+            eifs_rate=dsss().rates[1.0],  # the slowest mandatory rate
             rts_threshold_bytes=self.rts_threshold_bytes,
             overhead_bytes=self.overhead_bytes,
             queue_frames=self.queue_frames,
