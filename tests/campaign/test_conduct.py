@@ -69,7 +69,8 @@ def test_the_traces_are_those_of_the_simulator(done: Store) -> None:
         assert done.outcomes()[row["run_id"]].detail == result.recorder.trace_hash()
         assert done.outcomes()[row["run_id"]].rows == result.recorder.table().num_rows
         expected += map(repr, result.recorder.table().to_pylist())
-    assert sorted(row for row in stored_rows(done) if "'kind': 'run'" not in row) == sorted(expected)
+    added = ("'kind': 'run'", "'kind': 'measure'")  # by the campaign
+    assert sorted(row for row in stored_rows(done) if not any(kind in row for kind in added)) == sorted(expected)
     assert not (done.directory / "staging").exists()
 
 
@@ -182,8 +183,9 @@ def test_tasks_that_fail_at_first_leave_the_same_rows(spark: SparkSession, tmp_p
 STOPPING = """
 protocols = ["flooding", "gossip"]
 [stop]
-measure = "hops_mean"
+measure = "{measure}"
 half_width = {half_width}
+least = 2
 batch = 2
 cap = 5
 [scenario]
@@ -197,9 +199,10 @@ scenario.radio.range_m = [250, 10_000]
 
 
 def test_the_rule_stops_where_the_mean_is_known_and_goes_on_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
-    """With a range of 10 km every delivery takes one hop under every seed: two seeds say it all."""
-    store, ending = conducted(spark, tmp_path, STOPPING.format(half_width=1e-6))
-    runs = measured_runs(spark, store).toPandas()
+    """With a range of 10 km every delivery takes one hop and about the same time: two seeds tell it to 0.5 ms."""
+    text = STOPPING.format(measure="latency_ms_mean", half_width=0.5)
+    store, ending = conducted(spark, tmp_path, text)
+    runs = measured_runs(spark, store)
     seeds = runs.groupby(["range_m", "protocol"])["seed"].agg(list).to_dict()
     assert seeds == {
         (reach, protocol): [1, 2] if reach == "10000" else [1, 2, 3, 4, 5]
@@ -207,10 +210,19 @@ def test_the_rule_stops_where_the_mean_is_known_and_goes_on_elsewhere(spark: Spa
         for protocol in ("flooding", "gossip")
     }
     assert ending.planned == 14
-    again = conducted(spark, tmp_path, STOPPING.format(half_width=1e-6))[1]
+    again = conducted(spark, tmp_path, text)[1]
     assert (again.planned, again.skipped) == (14, 14)  # the same decisions from what is there
 
 
 def test_a_generous_rule_stops_after_the_first_round(spark: SparkSession, tmp_path: Path) -> None:
-    _, ending = conducted(spark, tmp_path, STOPPING.format(half_width=1000))
+    _, ending = conducted(spark, tmp_path, STOPPING.format(measure="latency_ms_mean", half_width=1000))
     assert ending.planned == 8
+
+
+def test_the_rule_does_not_stop_because_all_seeds_agree(spark: SparkSession, tmp_path: Path) -> None:
+    """With a range of 10 km every delivery takes one hop. That says nothing about the seeds that were not looked at."""
+    store, _ = conducted(spark, tmp_path, STOPPING.format(measure="hops_mean", half_width=0.5))
+    runs = measured_runs(spark, store)
+    equal = runs[runs["range_m"] == "10000"]
+    assert equal["hops_mean"].nunique() == 1
+    assert sorted(equal["seed"].unique()) == [1, 2, 3, 4, 5]

@@ -62,7 +62,7 @@ def test_it_holds_what_a_reviewer_asks_for(analysed: tuple[Store, Analysis], pag
     assert "2026-01-02 03:04 UTC" in html
     assert html.count("<svg") >= 6
     mean = analysis.points[(analysis.points["point"] == 0) & (analysis.points["measure"] == "frames_per_delivery")]
-    assert with_interval(mean["mean"].iloc[0], mean["half_width"].iloc[0]) in html
+    assert with_interval(*mean[["mean", "low", "high"]].iloc[0]) in html
     assert "Failed runs" not in html
 
 
@@ -156,10 +156,10 @@ def test_a_contender_without_the_swept_parameter_is_the_same_all_along(tmp_path:
 
 
 def test_numbers_have_the_digits_that_their_interval_justifies() -> None:
-    assert with_interval(12.3456, 0.0234) == "12.346 ± 0.023"
-    assert with_interval(1234.56, 78.9) == "1,235 ± 79"
-    assert with_interval(5.0, float("nan")) == "5"
-    assert with_interval(None, None) == "–"
+    assert with_interval(12.3456, 12.3456 - 0.0234, 12.3456 + 0.0234) == "12.346 ± 0.023"
+    assert with_interval(1234.56, 1234.56 - 78.9, 1234.56 + 78.9) == "1,235 ± 79"
+    assert with_interval(5.0, float("nan"), float("nan")) == "5"
+    assert with_interval(None, None, None) == "–"
     assert number(-0.5) == "−0.5"
     assert percent(-0.294) == "−29 %"
     assert percent(0.031) == "+3.1 %"

@@ -24,6 +24,7 @@ TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
     "sp-combo": {"refresh_period_s": (3.0, 20.0)},
     "dsapst": {"refresh_period_s": (3.0, 20.0), "probe_period_s": (30.0,)},
     # how many trees, and how fast they learn of each other
+    "somer-plus": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
     "somer": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
     # how long answers are collected before an event is sent for them, and how often the mesh is renewed
     "odmrp": {"answer_pause_s": (0.02,), "refresh_interval_s": (2.0, 10.0), "mobility_prediction": (True,)},

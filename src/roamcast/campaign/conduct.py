@@ -107,8 +107,7 @@ class Conductor:
         stop = self.campaign.stop
         if stop is None:
             return [list(self.campaign.seeds)]
-        firsts = range(1, stop.cap + 1, stop.batch)
-        return [list(range(first, min(first + stop.batch, stop.cap + 1))) for first in firsts]
+        return [list(seeds) for seeds in stop.rounds]
 
     def _imprecise(self, going_on: list[Point], precise: Precise, planned: list[str]) -> list[Point]:
         """The points of the places that need another round."""

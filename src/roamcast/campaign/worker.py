@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from roamcast.campaign.plan import decode_run
 from roamcast.trace.files import TraceWriter
 from roamcast.trace.schema import SCHEMA
+from roamcast.trace.summary import measure_rows
 from roamcast.world.scenario import run_id
 from roamcast.world.simulator import simulate
 
@@ -65,6 +66,7 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
         batches = list(result.recorder.batches())
         rows = sum(batch.num_rows for batch in batches)
         outcome = outcome_row(name, DONE, result.recorder.trace_hash(), result.wall_s, rows)
+        batches += measure_rows(pa.Table.from_batches(batches))
     except Exception as error:  # whatever a protocol does wrong is that run's outcome, not the campaign's end
         batches = []
         outcome = outcome_row(name, FAILED, explain(error), perf_counter() - began, 0)

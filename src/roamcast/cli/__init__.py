@@ -31,6 +31,7 @@ COMMANDS = {
     "replay": "Play a recorded run in a web page.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "node": "Run a live node over UDP.",
+    "key": "Make and change the key of a live network.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
     "bench": "Measure speed and fidelity.",

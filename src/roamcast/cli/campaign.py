@@ -5,6 +5,8 @@ the file or the options, 130 after Ctrl-C.
 """
 
 import sys
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -196,13 +198,21 @@ def replay(
 
 
 def _analysed(directory: Path, master: str) -> Any:
+    from pyspark.sql import SparkSession
+
     from roamcast.analysis.analyse import analyse
     from roamcast.campaign.session import spark_session
 
     store = Store(directory)
-    store.manifest()  # refuses a directory that holds no campaign before Spark is started
-    with spark_session(master, trace_bytes=store.trace_bytes()) as session:
-        return analyse(session, store)
+    store.manifest()  # refuses a directory that holds no campaign
+    with ExitStack() as stack:
+
+        @cache
+        def spark() -> SparkSession:
+            """Started only if something is not measured yet."""
+            return stack.enter_context(spark_session(master, trace_bytes=store.trace_bytes()))
+
+        return analyse(spark, store)
 
 
 def _failure(store: Store, run_id: str, error: str) -> dict[str, str]:
