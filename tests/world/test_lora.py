@@ -35,7 +35,9 @@ class Ear(Listener):
 
 
 class Net:
-    def __init__(self, nodes: int, links: list[tuple[int, int]], radio: Lora, places: list[float] | None = None) -> None:
+    def __init__(
+        self, nodes: int, links: list[tuple[int, int]], radio: Lora, places: list[float] | None = None
+    ) -> None:
         self.scheduler = Scheduler()
         self.topology = Topology(nodes)
         self.topology.load(links, [])
