@@ -115,8 +115,8 @@ class SourceManager(Component):
         """A client that publishes has this broker as its home.
 
         One that was not relocated here may have lost its home broker, and with it all knowledge of consumers that lost
-        theirs too. So its events are held for as long as the store holds anything: whoever finds a home by then gets
-        them.
+        theirs too. So its events are held for as long as the store holds anything: consumers that find a home by then
+        get them.
         """
         if publisher not in self.hosted:
             held_until_s = self.host.now() + (self._parameters.store_lifetime_s if held_s is None else held_s)
@@ -206,7 +206,7 @@ class SourceManager(Component):
             self._concentrator.ask(("announce", broker), broker, announcement, self._parameters.announce_tries)
 
     def _check_complete(self) -> None:
-        """Nothing is released while a broker that is known has not said whom it serves: it may be cut off for now."""
+        """Nothing is released before every known broker has said which clients it serves; some may be cut off for now."""
         rows = self._brokers.topology.rows
         self._is_complete = self._brokers.is_settled and all(
             self._informed.get(broker) == (row.life, self._number) for broker, row in rows.items()
@@ -379,7 +379,7 @@ class SourceManager(Component):
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
-        """Drops consumers whose site has long not said a word although events wait for its receipt."""
+        """Drops consumers whose site has long been silent although events wait for its receipt."""
         silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
         for client, subscriber in list(self.subscribers.items()):
             if subscriber.waits_since_s is not None and subscriber.waits_since_s < silent_s:
@@ -391,7 +391,7 @@ class SourceManager(Component):
 
     def _on_detour(self, source: int, message: Detour, hops: int) -> None:
         """Switches a consumer, if it is known as it was right before this relocation. Otherwise its new site has to
-        say where the consumer has got to, by registering it."""
+        say how far the consumer has got, by registering it."""
         subscriber = self.subscribers.get(message.client)
         last: tuple[tuple[int, int], ...] = ()
         known = False
