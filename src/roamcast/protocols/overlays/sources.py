@@ -206,7 +206,7 @@ class SourceManager(Component):
             self._concentrator.ask(("announce", broker), broker, announcement, self._parameters.announce_tries)
 
     def _check_complete(self) -> None:
-        """Nothing is released before every known broker has said which clients it serves; some may be cut off for now."""
+        """Nothing is released before every known broker has said which clients it serves: some may be cut off."""
         rows = self._brokers.topology.rows
         self._is_complete = self._brokers.is_settled and all(
             self._informed.get(broker) == (row.life, self._number) for broker, row in rows.items()
