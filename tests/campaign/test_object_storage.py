@@ -135,8 +135,9 @@ def test_compaction_and_vacuum_in_a_bucket(spark: SparkSession, bucket: str, her
 
 def test_one_driver_at_a_time_in_a_bucket(bucket: str) -> None:
     first, second = (Store(place_in(bucket, "locked")) for _ in range(2))
-    with locked(first.directory, first.owner), pytest.raises(ConfigurationError, match="in use by another campaign run"):
-        with locked(second.directory, second.owner):
+    with locked(first.directory, first.owner):
+        late = locked(second.directory, second.owner)
+        with pytest.raises(ConfigurationError, match="in use by another campaign run"), late:
             pass
     with locked(second.directory, second.owner):
         pass

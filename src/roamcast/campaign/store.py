@@ -78,7 +78,7 @@ class Store:
     def __init__(self, directory: str | Path | Location) -> None:
         self.directory = Location(directory)
         self.trace = self.directory / TRACE
-        self.report = f"{self.directory}/report.html"
+        self.report = str(self.directory / "report.html")
         self.owner = uuid.uuid4().hex[:8]
         self._next = 0
 
