@@ -1,31 +1,36 @@
 """Pub/Sub ODMRP step by step, on networks of a few nodes. Sections are the paper's."""
 
+from typing import Any
+
 import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics, XPaths
 from roamcast.protocols.api import Host, Site
 from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.protocols.odmrp.context import questions_as_context
 from roamcast.protocols.odmrp.mesh import UNCONFIRMED
 from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member
 from roamcast.protocols.odmrp.odmrp import Odmrp
-from roamcast.protocols.odmrp.parameters import OdmrpParameters
+from roamcast.protocols.odmrp.packed import Question
+from roamcast.protocols.odmrp.parameters import AS_PUBLISHED, OdmrpParameters
 from roamcast.protocols.odmrp.publisher import NO_MEMBER
 from roamcast.testing import TinyNet, line
 
 LOW, HIGH = Intervals.of((0, 5000)), Intervals.of((5000, 10_000))
+PLAIN: dict[str, Any] = {**AS_PUBLISHED, "shared_mesh": False}  # a forwarding group for each publisher
 BRANCHES = [(0, 1), (1, 2), (1, 3), (3, 4)]  # a publisher, and two branches of which one is interested
 
 
-def network(links: list[tuple[int, int]], **parameters: object) -> TinyNet[Odmrp]:
-    settings = OdmrpParameters(**{"jitter_s": 0.0, **parameters})  # type: ignore[arg-type]
+def network(links: list[tuple[int, int]], **parameters: Any) -> TinyNet[Odmrp]:
+    settings = OdmrpParameters(**{**PLAIN, "jitter_s": 0.0, **parameters})
     return TinyNet(links, lambda host: Odmrp(host, settings))
 
 
-def with_brokers(links: list[tuple[int, int]], brokers: set[int], **parameters: object) -> TinyNet[Odmrp]:
+def with_brokers(links: list[tuple[int, int]], brokers: set[int], **parameters: Any) -> TinyNet[Odmrp]:
     def make(host: Host) -> Odmrp:
         share = 1.0 if host.address in brokers else 0.0
-        return Odmrp(host, OdmrpParameters(broker_share=share, **parameters))  # type: ignore[arg-type]
+        return Odmrp(host, OdmrpParameters(**{**PLAIN, "broker_share": share, **parameters}))
 
     return TinyNet(links, make)
 
@@ -41,6 +46,18 @@ def publish_later(net: TinyNet[Odmrp], delay_s: float, content: int | str) -> No
         net.publish(0, content)
 
     net.after(delay_s, publish)
+
+
+def question_of(content: int) -> Question:
+    encoder = OdmrpParameters().encoder()
+    digest = encoder.digest(content)
+    assert digest is not None
+    return encoder.family.question(digest, 12.0)
+
+
+def request(sequence: int, *questions: Question, publisher: int = 0, life: int = 1) -> JoinRequest:
+    context = questions_as_context(list(questions))
+    return JoinRequest(publisher, life, sequence, hops=1, context=context, listing=0, channels=())
 
 
 def forwarders(net: TinyNet[Odmrp], publisher: int = 0) -> list[int]:
@@ -148,12 +165,10 @@ def test_an_event_is_not_sent_for_ever() -> None:
     net.publish(0, 42)
     told = net.node(1).clients
     told.add(1, LOW)
-    digest = OdmrpParameters().encoder().digest(42)
-    assert digest is not None
-    entries = told.member(1, digest).entries
+    context = told.told(question_of(42).type).context
     for number in range(40):
         net.run(0.2)
-        net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, entries),)))
+        net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, context),)))
     net.run(5.0)
     assert senders(net, "Data") == [0] * 16
 
@@ -322,17 +337,14 @@ def test_a_publisher_that_returns_is_believed() -> None:
 def test_a_request_that_a_newer_one_overtakes_is_answered_and_passed_on() -> None:
     net = network(line(3))
     net.subscribe(1, LOW)
-    encoder = OdmrpParameters().encoder()
-    wanted, unwanted = encoder.digest(42), encoder.digest(7000)
-    assert wanted is not None
-    assert unwanted is not None
-    net.node(1).on_message(0, JoinRequest(0, 8, 1, (unwanted,), ()))
-    net.node(1).on_message(0, JoinRequest(0, 7, 1, (wanted,), ()))
-    net.node(1).on_message(0, JoinRequest(0, 7, 1, (wanted,), ()))
+    wanted, unwanted = question_of(42), question_of(7000)
+    net.node(1).on_message(0, request(8, unwanted))
+    net.node(1).on_message(0, request(7, wanted))
+    net.node(1).on_message(0, request(7, wanted))
     net.run(0.05)
     assert senders(net, "JoinRequest").count(1) == 2
     assert senders(net, "JoinTable") == [1]
-    assert net.node(1).mesh.routes[0].sequence == 8
+    assert net.node(1).mesh.routes[0].newest == (1, 8)
 
 
 def test_an_event_that_leaves_when_channels_change_still_arrives() -> None:
@@ -522,11 +534,10 @@ def test_a_client_that_repeats_itself_changes_nothing() -> None:
     net = with_brokers(line(3), {1, 0}, client_refresh_s=1.0)
     net.subscribe(2, LOW)
     net.run(3.0)
-    question = OdmrpParameters().encoder().digest(42)
-    assert question is not None
-    told = net.node(1).clients.member(1, question)
+    kind = question_of(42).type
+    told = net.node(1).clients.told(kind)
     net.run(5.0)
-    assert net.node(1).clients.member(1, question) == told
+    assert net.node(1).clients.told(kind) is told
 
 
 # -- Parameters --------------------------------------------------------------------------------------------------
@@ -554,7 +565,7 @@ def test_nonsense_is_refused(settings: dict[str, object], reason: str) -> None:
 def test_site_is_needed_for_prediction_only() -> None:
     net: TinyNet[Odmrp] = TinyNet(
         line(3),
-        lambda host: Odmrp(host, OdmrpParameters(mobility_prediction=True, advertisement=True)),
+        lambda host: Odmrp(host, OdmrpParameters(**{**PLAIN, "mobility_prediction": True, "advertisement": True})),
         positions_m={0: (0.0, 0.0), 1: (100.0, 0.0), 2: (200.0, 0.0)},
         site=Site(1000.0, 1000.0, 150.0),
     )

@@ -126,7 +126,7 @@ def test_false_positives_follow_the_formula(tokens: int, bits: int, hashes: int)
 @quick
 def test_positions_are_the_bits_of_the_mask(one: int, bits: int, hashes: int) -> None:
     bits = bits % 512 + 8
-    assert sum(1 << at for at in positions(one, bits, hashes)) == mask(one, bits, hashes)
+    assert sum(1 << at for at in set(positions(one, bits, hashes))) == mask(one, bits, hashes)
     assert 1 <= len(positions(one, bits, hashes)) <= hashes
 
 
