@@ -24,7 +24,7 @@ from roamcast.protocols.odmrp.clients import VERSIONS, Clients, Wanted
 from roamcast.protocols.odmrp.context import entries_in, questions_in
 from roamcast.protocols.odmrp.encoding import Encoder, cached_digest
 from roamcast.protocols.odmrp.mesh import Mesh
-from roamcast.protocols.odmrp.messages import Attach, Attached, Data, JoinRequest, Member, Notice, Offer, Seek
+from roamcast.protocols.odmrp.messages import Attach, Attached, Data, Member, Notice, Offer, Seek
 from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
@@ -46,6 +46,8 @@ UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
 class Broker(Component, Middleware):
+    _inputs: Inputs
+
     def __init__(
         self,
         host: Host,
@@ -68,8 +70,10 @@ class Broker(Component, Middleware):
         self._sought: dict[int, Seek] = {}
         self._parts: dict[int, dict[int, Attach]] = {}  # client -> parts of subscriptions that are not complete
         self._expires = False
+        self._joins = False
 
     def declare(self, inputs: Inputs) -> None:
+        self._inputs = inputs
         inputs.on(Seek, self._on_seek)
         inputs.on_timer(BrokerTimer.SOUGHT, self._repeat_search)
         inputs.on_timer(BrokerTimer.EXPIRE, self._expire_clients)
@@ -77,9 +81,20 @@ class Broker(Component, Middleware):
     def subscribe(self, interest: Interest) -> None:
         """This node's own application is a client."""
         self.clients.add(self.host.address, interest)
+        self._join_later()
 
     def unsubscribe(self, interest: Interest) -> None:
         self.clients.remove(self.host.address, interest)
+
+    def _join_later(self) -> None:
+        """Subscriptions have changed: publishers that have asked are told, all changes of an instant together."""
+        if self._parameters.join_at_once and not self._joins:
+            self._joins = True
+            self._inputs.later(self._join)
+
+    def _join(self) -> None:
+        self._joins = False
+        self.mesh.join_again()
 
     def publish(self, event: Event, hops: int) -> None:
         """A client of this broker published; `hops` brought the event here."""
@@ -94,14 +109,14 @@ class Broker(Component, Middleware):
 
     # -- The mesh ------------------------------------------------------------------------------------------------
 
-    def answer(self, request: JoinRequest, known_version: int | None) -> Member | None:
+    def answer(self, context: bytes, known_version: int | None) -> Member | None:
         if not self.is_broker:
             return None
-        for question in questions_in(request.context):
+        for question in questions_in(context):
             if self.clients.would_want(question):
                 told = self.clients.told(question.type)
-                context = None if known_version == told.version else told.context
-                return Member(self.host.address, told.version, context)
+                is_known = known_version == told.version
+                return Member(self.host.address, told.version, None if is_known else told.context)
         return None
 
     def read(self, context: bytes) -> Any:
@@ -179,7 +194,8 @@ class Broker(Component, Middleware):
         wanted += [each for part in parts for each in part.filters if self._is_of_family(each)]
         parameters = self._parameters
         expires_s = self.host.now() + parameters.client_refreshes_max * parameters.client_refresh_s
-        self.clients.replace(client, tuple(wanted[: parameters.client_interests_max]), expires_s)
+        if self.clients.replace(client, tuple(wanted[: parameters.client_interests_max]), expires_s):
+            self._join_later()
         announced = self.clients.announce(client, parts[0].kinds)
         if parameters.advertisement:
             self.publisher.advertise(announced)

@@ -91,17 +91,18 @@ class Clients:
         for row in chosen[:count]:
             self._remove_row(client, row)
 
-    def replace(self, client: int, wanted: tuple[Wanted, ...], expires_s: float) -> None:
-        """A client says all that it wants; mostly the same again."""
+    def replace(self, client: int, wanted: tuple[Wanted, ...], expires_s: float) -> bool:
+        """A client says all that it wants, mostly the same again; true if it is not."""
         known = [self._owner[row][1] for row in self._rows.get(client, {})]
         if client in self._rows and list(dict.fromkeys(known)) == list(dict.fromkeys(wanted)):
             self._expires_s[client] = expires_s
-            return
+            return False
         self._remove_rows(client)
         self._rows[client] = {}
         self._expires_s[client] = expires_s
         for each in wanted:
             self.add(client, each, expires_s)
+        return True
 
     def announce(self, client: int, kinds: tuple[int, ...]) -> list[int]:
         """A client says which types of events it is going to publish; names those that it had not said before."""

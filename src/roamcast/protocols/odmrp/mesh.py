@@ -34,7 +34,7 @@ The mesh does not read context; `middleware.py` says who does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -129,9 +129,18 @@ class Mesh(Component):
             self._sweep_later()
         if request.hops < self._parameters.hops_max:
             self._repeat_later(request, lifetime_s)
-        member = self._middleware.answer(request, route.versions.get(self.host.address))
+        member = self._middleware.answer(request.context, route.versions.get(self.host.address))
         if member is not None:
             self._answer(publisher, route, member)
+
+    def join_again(self) -> None:
+        """The middleware wants other events than before: answers again what publishers asked for lately."""
+        for publisher, route in self.routes.items():
+            for context in route.contexts:
+                member = self._middleware.answer(context, route.versions.get(self.host.address))
+                if member is not None and route.confirmed.get(member.address) != member.version:
+                    route.tries.pop(member.address, None)
+                    self._answer(publisher, route, member)
 
     def _new_route(self, publisher: int) -> Route:
         if len(self.routes) >= self._parameters.publishers_max:
@@ -186,7 +195,7 @@ class Mesh(Component):
             if member.context is not None:
                 self._learn(member, member.context)
         if route is not None and sender == route.upstream:
-            self._confirm(publisher, route, [member.address for member in members])
+            self._confirm(publisher, route, {member.address: member.version for member in members})
         if table.next_hop != self.host.address:
             return
         if publisher == self.host.address:
@@ -224,9 +233,11 @@ class Mesh(Component):
             known = self._overheard.get(address)
             kept = known[1] if known is not None and known[0] == member.version else None
             behind[address] = Downstream(expires_s, kept)
-            if address in route.sent or address in route.confirmed:
+            sent, waiting = route.sent.get(address), route.waiting.get(address)
+            if route.confirmed.get(address) == member.version or (sent is not None and sent.version == member.version):
                 carried.append(address)
-            elif address not in route.waiting:
+            elif waiting is None or waiting.version != member.version:
+                route.tries.pop(address, None)
                 self._answer(publisher, route, member)
         route.members_lifetime_s = shorter(route.members_lifetime_s, table.lifetime_s)
         self._acknowledge(publisher, carried)
@@ -264,25 +275,30 @@ class Mesh(Component):
         unconfirmed = list(route.sent.values())
         route.sent.clear()
         for member in unconfirmed:
-            if route.tries[member.address] < self._parameters.table_tries:
+            address = member.address
+            if address in route.waiting:
+                continue  # a newer version of it is about to leave
+            if route.tries.get(address, 0) < self._parameters.table_tries:
                 self._answer(publisher, route, member)
             else:
-                del route.tries[member.address]
+                route.tries.pop(address, None)
                 self.host.dropped(UNCONFIRMED)
 
     def _on_ack(self, sender: int, ack: JoinAck) -> None:
         route = self.routes.get(ack.publisher)
         if route is not None and sender == route.upstream:
-            self._confirm(ack.publisher, route, ack.members)
+            self._confirm(ack.publisher, route, dict.fromkeys(ack.members))
 
-    def _confirm(self, publisher: int, route: Route, members: Iterable[int]) -> None:
-        for address in members:
-            if address in route.sent:
+    def _confirm(self, publisher: int, route: Route, members: Mapping[int, int | None]) -> None:
+        """The upstream has these members, of these versions; None: whichever it was sent last."""
+        for address, version in members.items():
+            sent, waiting = route.sent.get(address), route.waiting.get(address)
+            if sent is not None and version in (None, sent.version):
                 del route.sent[address]
-                route.confirmed.add(address)
-            elif address in route.waiting and address in route.tries:  # about to be sent once more
-                del route.waiting[address]
-                route.confirmed.add(address)
+                route.confirmed[address] = sent.version
+            elif waiting is not None and address in route.tries and version in (None, waiting.version):
+                del route.waiting[address]  # it was about to be sent once more
+                route.confirmed[address] = waiting.version
         if not route.sent:
             self.host.cancel_timer((MeshTimer.CONFIRM.value, publisher))
         if not route.waiting:

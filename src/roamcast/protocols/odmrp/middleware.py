@@ -10,7 +10,8 @@ what it is told:
 | Join Table | what a member wants | `read`: what to keep of it with the route |
 | Data | the event itself | `admits`: may a member with that context want it? |
 
-At the publisher, answers arrive through `on_members`; wherever data is received, it arrives through `on_data`.
+At the publisher, answers arrive through `on_members`; wherever data is received, it arrives through `on_data`. A
+middleware whose wishes have changed has the mesh answer again (`Mesh.join_again`).
 
 Pub/Sub ODMRP is one middleware (`broker.py`): its context are event digests and summaries of subscriptions in Bloom
 filters. Another one needs to change nothing in the mesh; a test has one that knows nothing but areas on a map.
@@ -21,16 +22,16 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr, trait
 
-from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member
+from roamcast.protocols.odmrp.messages import Data, Member
 
 
 @trait
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Middleware:
     @abstractmethod
-    def answer(self, request: JoinRequest, known_version: int | None) -> Member | None:
-        """Whether this node joins the group that a request asks for, and what it says about itself. The publisher
-        knows that version of this node's context already, so it can be left out."""
+    def answer(self, context: bytes, known_version: int | None) -> Member | None:
+        """Whether this node joins the group that a request with this context asks for, and what it says about itself.
+        The publisher knows that version of this node's own context already, so it can be left out."""
 
     @abstractmethod
     def read(self, context: bytes) -> Any:

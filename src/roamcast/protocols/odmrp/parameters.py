@@ -22,6 +22,7 @@ AS_PUBLISHED: Final[dict[str, Any]] = {
     "table_pause_s": 0.025,
     "confirm_timeout_s": 0.15,
     "shared_mesh": True,
+    "join_at_once": False,
 }
 """The paper's own behaviour (3.5, 4.1) where the defaults differ from it."""
 
@@ -61,10 +62,13 @@ class OdmrpParameters(api.Parameters, frozen=True):
 
     # True: ask once for a whole type of events, ahead of data. False: ask for every event by its digest (3.5.1).
     advertisement: bool = True
+    # True: a broker whose subscriptions have changed answers what publishers asked for lately at once. False: it waits
+    # for their next request (3.6).
+    join_at_once: bool = True
     # True: relays drop events that no summary behind them matches (3.5.2).
     forwarding_filter: bool = True
     # The digest of an event is a Bloom filter with this many bits for each of its tokens, 1 to 64 (3.5.1).
-    digest_bits_per_token: float = 12.0
+    digest_bits_per_token: float = 16.0
     # A Join Request carries the list of members if it has changed, and at least every this many requests, 1 to 1000. 1:
     # always. A node that has missed the list forwards for all members behind it.
     member_list_every: int = 4

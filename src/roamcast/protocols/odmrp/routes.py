@@ -1,9 +1,11 @@
 """What a node knows of a publishing broker: the path back to it, its channels, and the members that answer it."""
 
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from roamcast.protocols.odmrp.messages import JoinRequest, Member
+
+CONTEXTS_MAX: Final = 8  # that a node remembers of one publisher
 
 
 class Route:
@@ -13,7 +15,8 @@ class Route:
         self.waiting: dict[int, Member] = {}  # to be sent
         self.sent: dict[int, Member] = {}  # sent and not confirmed
         self.tries: dict[int, int] = {}
-        self.confirmed: set[int] = set()
+        self.confirmed: dict[int, int] = {}  # versions of members that the upstream has
+        self.contexts: dict[bytes, None] = {}  # of the last requests: what the publisher asks for
         self.newest: tuple[int, int] = (-1, -1)  # life and sequence number of the newest request
         self.events: tuple[int, ...] = ()  # that the newest request named
         self.listing = -1  # number of the list of members that is known
@@ -37,6 +40,10 @@ class Route:
         """A newer request came; true if members have other channels now. What is being sent goes on."""
         self.heard_s = now_s
         self.newest = request.life, request.sequence
+        self.contexts.pop(request.context, None)
+        self.contexts[request.context] = None
+        if len(self.contexts) > CONTEXTS_MAX:
+            del self.contexts[next(iter(self.contexts))]
         self.events = request.events
         self.listing_told = request.listing
         has_moved = False
