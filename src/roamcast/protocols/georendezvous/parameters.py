@@ -163,7 +163,7 @@ class GeoRendezvousParameters(CellHashParameters, frozen=True):
     # Numbers are expected in [0, pool), above 0; the buckets at the ends take the rest.
     interval_pool: float = 10_000.0
     # Documents of one type are mapped onto this many topics, 1 to 1000, by their most finely divided required value.
-    content_buckets: int = 1
+    content_buckets: int = 4
 
     # -- Beyond the paper ----------------------------------------------------------------------------------------
 
