@@ -273,3 +273,26 @@ def test_a_node_whose_output_nobody_reads_any_more_ends_without_a_traceback() ->
     os.close(readable)
     _, complaints = node.communicate("stats\n", timeout=PATIENCE_S)
     assert (node.returncode, complaints) == (1, "")
+
+
+def test_a_stalled_reader_does_not_stop_the_node() -> None:
+    readable, writable = os.pipe()
+    node = subprocess.Popen(
+        [sys.executable, "-m", "roamcast", "node", "--address", "3", "--peer", "127.0.0.1:9"],
+        stdin=subprocess.PIPE,
+        stdout=writable,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )
+    os.close(writable)
+    assert os.read(readable, 1000).startswith(b"node 3 runs")
+    assert node.stdin is not None
+    assert node.stderr is not None
+    for _ in range(2000):  # far more than the pipe holds
+        print("stats", file=node.stdin)
+    print("nonsense", file=node.stdin, flush=True)
+    assert "command: 'nonsense' is unknown" in node.stderr.readline(), "it obeys while its output waits"
+    node.kill()
+    node.wait(PATIENCE_S)
+    os.close(readable)

@@ -61,7 +61,7 @@ def test_help_does_not_wait_for_the_heavy_libraries() -> None:
         (["fly"], "No such command 'fly'"),
         (["--fly"], "No such option: --fly"),
         (["protocols", "--fly"], "No such option: --fly"),
-        (["protocols", "extra"], "unexpected extra argument"),
+        (["protocols", "extra"], "protocol: 'extra' is unknown"),
         (["node", "--peer", "127.0.0.1:9"], "Missing option '--address'"),
         (["node", "--address", "one", "--peer", "127.0.0.1:9"], "Invalid value for '--address'"),
         (["node", "--address", "1", "--peer", "nine"], "--peer: 'nine' is not an endpoint"),
@@ -90,7 +90,18 @@ def test_protocols_are_listed_with_their_parameters(capfd: pytest.CaptureFixture
     listed = {protocol["name"]: protocol for protocol in json.loads(out)}
     assert list(listed) == list(PROTOCOLS)
     assert listed["flooding"]["summary"] == PROTOCOLS["flooding"].summary
-    assert listed["flooding"]["parameters"][0] == {"name": "jitter_s", "type": "float", "default": 0.01}
+    jitter = listed["flooding"]["parameters"][0]
+    assert (jitter["name"], jitter["default"], jitter["unit"]) == ("jitter_s", 0.01, "s")
+    assert jitter["allowed"] == "between 0 and 60 s"
+    assert "random time" in jitter["meaning"]
+
+
+def test_a_protocol_of_the_users_own_is_described(capfd: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = roamcast(capfd, "protocols", "roamcast.protocols.flooding.gossip:Gossip", "--json")
+    assert status == 0
+    assert [parameter["name"] for parameter in json.loads(out)[0]["parameters"]] == [
+        *("jitter_s", "hops_max", "probability", "certain_hops"),
+    ]
 
 
 def test_protocols_are_readable_without_json(capfd: pytest.CaptureFixture[str]) -> None:
@@ -99,5 +110,8 @@ def test_protocols_are_readable_without_json(capfd: pytest.CaptureFixture[str]) 
     for name, protocol in PROTOCOLS.items():
         assert name in out
         assert protocol.summary in out
+    status, out, _ = roamcast(capfd, "protocols", *PROTOCOLS)
+    assert status == 0
+    for protocol in PROTOCOLS.values():
         for parameter in protocol.Parameters.__struct_fields__:
             assert parameter in out

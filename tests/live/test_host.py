@@ -5,14 +5,12 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
-import pytest
-
 from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.live.codec import Codec, Datagram, Frame
 from roamcast.live.endpoints import Endpoint, open_socket
-from roamcast.live.host import Clock, UdpHost
+from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
 from roamcast.live.link import ATTEMPTS_MAX
 from roamcast.protocols.api import Host, Message, Parameters, Protocol, Timer
@@ -66,10 +64,13 @@ class Scripted(Protocol):
                 self.host.deliver(Event(-5, self.host.now(), 7), 1)
             case "wait":
                 self.host.set_timer(0.0, ("echo", 0))
+            case "fail later":
+                self.host.set_timer(0.0, ("break", 0))
         self.depth -= 1
         self.calls.put_nowait(("message", sender, message.text))
 
     def on_timer(self, timer: Timer) -> None:
+        assert timer[0] != "break"
         assert self.depth == 0
         self.calls.put_nowait(("timer", *timer))
 
@@ -87,6 +88,7 @@ class Network:
         self.protocols: dict[int, Scripted] = {}
         self.journals: dict[int, Journal] = {}
         self.endpoints: dict[int, Endpoint] = {}
+        self.failures: asyncio.Queue[Failure] = asyncio.Queue()
         self.deliveries: asyncio.Queue[tuple[Event, int, float]] = asyncio.Queue()
 
     async def link(self, *addresses: int) -> None:
@@ -112,6 +114,7 @@ class Network:
             clock=clock,
             random=Random(address),
             on_delivery=lambda *delivery: self._delivered(address, *delivery),
+            on_failure=self.failures.put_nowait,
             position=(3.0, 4.0),
         )
         host.protocol = self.protocols[address] = Scripted(host)
@@ -284,15 +287,38 @@ async def test_what_a_protocol_refuses_is_counted_and_the_node_goes_on(network: 
         network.hosts[1].broadcast(Note(text))
     assert await network.call(2) == ("message", 1, "fine")
     assert network.lost(2) == {"refused": 2}
-    assert not network.hosts[2].failure.done()
+    assert network.failures.empty()
 
 
 @on_network
-async def test_a_bug_in_a_protocol_ends_the_node_loudly(network: Network) -> None:
+async def test_a_message_that_runs_into_a_bug_is_dropped_and_reported_with_its_bytes(network: Network) -> None:
     await network.link(1, 2)
     network.hosts[1].broadcast(Note("break"))
-    with pytest.raises(RuntimeError, match="a bug"):
-        await asyncio.wait_for(asyncio.shield(network.hosts[2].failure), 5)
+    failure = await asyncio.wait_for(network.failures.get(), 5)
+    assert failure.error.startswith("RuntimeError: a bug (on_message, line ")
+    assert b"break" in failure.datagram
+    assert not failure.restarts
+    network.hosts[1].broadcast(Note("fine"))
+    assert await network.call(2) == ("message", 1, "fine")
+    assert network.lost(2) == {"failed": 1}
+
+
+@on_network
+async def test_a_protocol_that_keeps_failing_is_to_start_over(network: Network) -> None:
+    await network.link(1, 2)
+    for _ in range(5):
+        network.hosts[1].broadcast(Note("break"))
+    failures = [await asyncio.wait_for(network.failures.get(), 5) for _ in range(5)]
+    assert [failure.restarts for failure in failures] == [False] * 4 + [True]
+
+
+@on_network
+async def test_a_timer_that_runs_into_a_bug_makes_the_protocol_start_over(network: Network) -> None:
+    await network.link(1, 2)
+    network.hosts[1].broadcast(Note("fail later"))
+    failure = await asyncio.wait_for(network.failures.get(), 5)
+    assert failure.restarts
+    assert failure.datagram == b""
 
 
 @on_network

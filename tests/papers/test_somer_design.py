@@ -1,6 +1,5 @@
 """SOMER step by step: each test shows what a section of the thesis says."""
 
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from roamcast.interests import Intervals
 from roamcast.protocols.api import NOBODY, Host, Site
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.somer import Somer
-from roamcast.protocols.trees.messages import Refresh
 from roamcast.testing import TinyNet, grid, line
 
 ALL = Intervals.of((0, 100))
@@ -23,7 +21,7 @@ def network(links: list[tuple[int, int]], roots: set[int], site: Site | None = N
 
     def make(host: Host) -> Somer:
         somer = Somer(host, SomerParameters(**more))
-        somer._starts_as_root = host.address in roots
+        somer.roots.is_drawn = host.address in roots
         return somer
 
     return TinyNet(links, make, site=site or Site(1000.0, 1000.0, 200.0))
@@ -43,6 +41,32 @@ def test_4_2_a_joining_node_takes_the_neighbour_nearest_to_the_root() -> None:
     net.run(3.0)
     assert levels(net) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 2}
     assert net.node(4).parent == 1
+
+
+def test_4_2_1_the_effective_subscription_is_that_of_the_whole_subtree() -> None:
+    net = network(line(4), {0}, **RESTFUL)
+    net.subscribe(1, Intervals.of((0, 10)))
+    net.subscribe(3, Intervals.of((20, 30)))
+    net.run(3.0)
+    assert net.node(2).effective_interest == Intervals.of((20, 30))
+    assert net.node(0).effective_interest == Intervals.of((0, 10), (20, 30))
+
+
+def test_4_2_2_each_metric_chooses_its_own_parent() -> None:
+    """Node 5 may join 1 (level 1), which wants other things, or 4 (level 2), whose branch wants what it wants."""
+    links = [(0, 1), (0, 2), (2, 4), (1, 5), (4, 5)]
+    for metric, parent in (("SM", 1), ("PM", 4), ("CM", 4)):
+        net = network(links, {0}, metric=metric, **RESTFUL)
+        net.crash(5)
+        net.subscribe(1, Intervals.of((60, 90)))
+        for node in (2, 4):
+            net.subscribe(node, Intervals.of((0, 50)))
+        net.run(5.0)
+        net.restart(5)
+        net.node(5).roots.is_drawn = False
+        net.subscribe(5, Intervals.of((0, 50)))
+        net.run(3.0)
+        assert net.node(5).parent == parent, metric
 
 
 def test_4_3_1_root_selection_follows_the_density() -> None:
@@ -80,18 +104,6 @@ def test_4_3_1_a_root_agrees_to_one_merge_per_refresh_period() -> None:
     assert set(trees(net).values()) == {4}
 
 
-def test_4_3_1_a_root_that_absorbs_a_tree_is_not_absorbed_in_the_same_refresh_period() -> None:
-    net = network(line(2), {0, 1}, merging_threshold=1)
-    net.run(0.5)
-    assert trees(net) == {0: 1, 1: 1}
-    call = Refresh(9, 100, 0, parent=NOBODY, absorbs=1)
-    net.node(1).on_message(9, call)
-    assert net.node(1).role == "root"
-    net.run(11.0)
-    net.node(1).on_message(9, call)
-    assert net.node(1).root == 9
-
-
 def test_4_3_1_a_node_far_from_its_root_branches_off_and_crops_until_levels_meet() -> None:
     net = network(line(14), {0}, merging=False, root_density=0.5, alpha=2.0, new_root_threshold=7)
     net.run(8.0)
@@ -112,8 +124,29 @@ def test_4_3_1_a_node_without_a_tree_draws_after_the_out_period() -> None:
     net.run(4.9)
     assert {net.node(a).role for a in net.addresses} == {"searching"}
     net.run(3.0)
-    assert len(set(trees(net).values())) == 1
     assert NOBODY not in trees(net).values()
+    unlikely = network(line(3), set(), root_density=0.0, out_period_s=5.0)
+    unlikely.run(60.0)
+    assert {unlikely.node(a).role for a in unlikely.addresses} == {"searching"}
+
+
+def test_4_3_1_a_root_after_the_out_period_invites_too() -> None:
+    """Node 3 was out of reach of the tree of 0. As a root it comes back beside node 4, at level 4, and crops it."""
+    net = network(line(5), {0}, merging=False, root_density=0.5, alpha=2.0, out_period_s=5.0)
+    net.run(3.0)
+    assert levels(net)[4] == 4
+    net.unlink(2, 3)
+    net.unlink(3, 4)
+    net.link(2, 4)
+    net.publish(4, 1)  # its parent is gone; it joins 2, and 3 is alone
+    net.publish(3, 1)
+    net.run(3.0)
+    assert levels(net)[4] == 3
+    net.run(4.0)
+    assert net.node(3).role == "root"
+    net.link(3, 4)
+    net.run(12.0)
+    assert net.node(4).root == 3
 
 
 @st.composite
@@ -141,7 +174,7 @@ def test_4_3_2_theorem_4_1_route_reports_find_the_shortest_route_between_neighbo
             if tree[here] != tree[there]:
                 pair = (tree[here], tree[there])
                 shortest[pair] = min(shortest.get(pair, 99), level[here] + level[there] + 1)
-    reported = {(root, other): hops for root in roots for other, hops in net.node(root).routes.summary()}
+    reported = {(root, other): hops for root in roots for other, hops in net.node(root).routes.distances()}
     assert reported == shortest
     for (root, other), hops in shortest.items():
         here, walked = root, 0
@@ -151,6 +184,43 @@ def test_4_3_2_theorem_4_1_route_reports_find_the_shortest_route_between_neighbo
             here, walked = next_hop, walked + 1
         assert tree[here] == other
         assert walked + level[here] == hops
+
+
+def test_4_3_2_advertisements_tell_all_roots_what_a_tree_wants_and_publishes() -> None:
+    net = network(line(16), {0, 5, 10, 15}, **RESTFUL)
+    net.subscribe(2, Intervals.of((10, 20)))
+    net.node(1).advertise(Intervals.of((30, 40)))
+    net.node(3).advertise(Intervals.of((40, 50)))
+    net.run(35.0)
+    far = net.node(15).directory
+    assert far.roots() == [0, 5, 10]
+    tree_of_3 = trees(net)[3]
+    assert far.subscriptions(trees(net)[2]) == Intervals.of((10, 20))
+    if tree_of_3 == 0:
+        assert far.publications(0) == Intervals.of((30, 50))
+    else:
+        assert (far.publications(0), far.publications(5)) == (Intervals.of((30, 40)), Intervals.of((40, 50)))
+
+
+def test_4_3_2_events_follow_the_reverse_path_of_advertisements() -> None:
+    """From 15 to the tree of 0 the next root is 10, then 5: each root knows the next one only."""
+    net = network(line(16), {0, 5, 10, 15}, **RESTFUL)
+    net.subscribe(0, ALL)
+    net.run(35.0)
+    assert [net.node(root).directory.next_root(0) for root in (15, 10, 5)] == [10, 5, 0]
+    event = net.publish(15, 42)
+    net.run(1.0)
+    assert net.receivers(event) == [0]
+
+
+def test_4_3_2_a_root_that_is_gone_is_forgotten() -> None:
+    net = network(line(8), {0, 7}, **RESTFUL)
+    net.run(15.0)
+    assert net.node(0).directory.roots() == [7]
+    net.crash(7)
+    net.run(80.0)
+    assert net.node(0).directory.roots() == []
+    assert net.node(0).routes.next_hop(7) == NOBODY
 
 
 def test_4_3_2_an_event_takes_one_copy_per_shared_next_hop() -> None:
@@ -215,40 +285,49 @@ def test_5_2_the_tree_with_more_potential_gains_leaves_until_the_local_potential
     assert trees(net) == settled
     border = max(node for node, root in settled.items() if root == 0)
     here, there = net.node(border), net.node(border + 1)
-    offered, theirs = here.potential / (here.standing.level + 2), there.potential / (there.standing.level + 1)
-    assert offered <= theirs * 1.325 or len(there.children) or there.role == "root"
+    mine = here.membership.potential / (here.standing.level + 1)
+    theirs = there.membership.potential / (there.standing.level + 1)
+    assert mine <= theirs * 1.325 or there.role == "root"
 
 
-def test_5_2_a_leaf_between_equal_trees_stays_where_it_is() -> None:
-    """Each neighbour in the other tree stands above it by a level, and would win if the two were compared as they
-    stand: 1 / 2 > 1.325 / 3. As a child it would be no better off than it is."""
+def test_5_2_potentials_are_compared_as_they_stand() -> None:
+    """Each neighbour in the other tree stands above leaf 2 by a level and wins: 1 / 2 > 1.325 / 3. The leaf changes
+    sides again and again and is no better off, which is a weakness of the published rule."""
     net = network([(0, 1), (1, 2), (2, 3), (3, 4)], {0, 4}, CAUSAL, **RESTFUL)
     net.run(9.0)
-    before = trees(net)
-    net.run(60.0)
-    assert net.node(2).potential > 0
+    changes = 0
+    for _ in range(6):
+        before = trees(net)[2]
+        net.run(10.5)
+        changes += trees(net)[2] != before
     assert net.node(2).standing.level == 2
-    assert trees(net) == before
-    assert net.frames["Contention"] == 0
+    assert changes >= 2
 
 
-def test_5_2_a_leaf_contends_with_the_one_that_would_win_most_clearly() -> None:
-    """Node 3, a child of the root 2, hears node 4 of the tree of 0 and node 5 of that of 1. Both would win; the causal
-    nodes of the latter stand higher in the graph."""
-    net = network([(0, 4), (4, 3), (1, 5), (5, 3), (2, 3)], {0, 1, 2}, CAUSAL, **RESTFUL)
-    for publisher, subscriber in ((0, 4), (1, 5)):
-        net.node(publisher).advertise(Intervals.of((0, 10)))
-        net.subscribe(subscriber, Intervals.of((0, 10)))
-        net.node(subscriber).advertise(Intervals.of((10, 20)))
+def test_5_2_a_leaf_expands_and_the_loser_brings_its_subtree_along() -> None:
+    """Leaf 1 of the causal tree of 0 contends with node 2, a child of the root 5 that has a child of its own."""
+    net = network([(0, 1), (1, 2), (2, 3), (2, 5), (5, 4)], {0, 5}, CAUSAL, **RESTFUL)
+    net.run(3.0)
+    assert (net.node(2).parent, net.node(3).parent, net.node(1).parent) == (5, 2, 0)
+    net.node(0).advertise(Intervals.of((0, 10)))
+    net.subscribe(1, Intervals.of((0, 10)))
+    net.node(1).advertise(Intervals.of((10, 20)))
     net.subscribe(0, Intervals.of((10, 20)))
-    net.node(0).advertise(Intervals.of((20, 30)))
+    net.run(40.0)
+    assert net.node(2).parent == 1
+    assert trees(net)[3] == 0
+
+
+def test_5_2_a_root_answers_but_never_loses() -> None:
+    """The causal nodes are 0 and 1. Leaf 2, a child of the root 5, is beside the root 0: it joins it. The root 5,
+    beside leaf 1 of the stronger tree, stays a root."""
+    net = network([(0, 1), (0, 2), (2, 5), (1, 5)], {0, 5}, CAUSAL, **RESTFUL)
+    net.node(0).advertise(Intervals.of((0, 10)))
+    net.subscribe(1, Intervals.of((0, 10)))
+    net.node(1).advertise(Intervals.of((10, 20)))
     net.run(60.0)
-    potentials = {node: net.node(node).potential for node in (2, 4, 5)}
-    assert 0 < potentials[2] < potentials[4] < potentials[5]
-    asked_s = [r.time_s for r in net.records if r.node == 3 and r.kind == "send" and "Contention" in r.text]
-    assert 0 < len(asked_s) <= 2  # the first time before all potentials were known
-    assert all(later_s - earlier_s > 9.0 for earlier_s, later_s in pairwise(asked_s))
-    assert net.node(3).root == 1
+    assert net.node(2).root == 0
+    assert net.node(5).role == "root"
 
 
 def test_5_2_a_wide_delta_band_stops_contention() -> None:
@@ -265,15 +344,15 @@ def test_5_2_contention_is_held_off_where_a_threshold_would_be_violated() -> Non
     assert max(node for node, root in trees(net).items() if root == 0) <= 4
     close = network(line(3), {0}, CAUSAL, merging_threshold=5)
     close.run(3.0)
-    assert not close.node(2)._may_contend(2)  # 2 + 2 + 1 hops between the roots: these trees merge
-    assert close.node(2)._may_contend(3)
+    assert not close.node(2).contentions.may_contend(2)  # 2 + 2 + 1 hops between the roots: these trees merge
+    assert close.node(2).contentions.may_contend(3)
 
 
 def test_5_2_without_awareness_nobody_contends() -> None:
     net = contended(causality=False)
     net.run(60.0)
     assert net.frames["Contention"] == 0
-    assert net.frames["RoleReport"] == 0
+    assert net.node(0).announcements.roles == ()
 
 
 def test_trees_on_a_grid_cover_everybody_exactly_once() -> None:

@@ -26,7 +26,7 @@ CAUSAL = Site(1000.0, 1000.0, 200.0, parse_specification("a: 0..10; b: 10..20; a
 def somer(links: list[tuple[int, int]], roots: set[int], site: Site = SITE, **parameters: Any) -> TinyNet[Somer]:
     def make(host: Host) -> Somer:
         node = Somer(host, SomerParameters(**parameters))
-        node._starts_as_root = host.address in roots
+        node.roots.is_drawn = host.address in roots
         return node
 
     return TinyNet(links, make, site=site)

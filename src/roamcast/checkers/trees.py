@@ -9,7 +9,7 @@ from typing import Any
 
 from roamcast.checkers.watch import InvariantError
 from roamcast.protocols.api import NOBODY
-from roamcast.protocols.somer import chain_tree
+from roamcast.protocols.somer_plus import chain_tree
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.world.simulator import Simulation
 
@@ -29,8 +29,12 @@ def links(nodes: dict[int, Any]) -> Iterator[tuple[int, int]]:
 
 
 def check_no_cycles(simulation: Simulation) -> None:
-    """Nobody is its own ancestor, and every parent stands above its child: the second is why the first holds."""
-    nodes = tree_nodes(simulation)
+    """No node is its own ancestor, and every parent stands above its child: the second is why the first holds."""
+    check_no_cycles_among(tree_nodes(simulation))
+
+
+def check_no_cycles_among(nodes: dict[int, Any]) -> None:
+    """The same for nodes that are given."""
     parents = dict(links(nodes))
     for child, parent in parents.items():
         if not nodes[parent].standing.above(nodes[child].standing):
@@ -50,7 +54,12 @@ def check_no_cycles(simulation: Simulation) -> None:
 
 def check_roles(simulation: Simulation) -> None:
     """A node is in at most one tree: a root in its own, a member in its parent's, a searching node in none."""
-    for node, protocol in tree_nodes(simulation).items():
+    check_roles_among(tree_nodes(simulation))
+
+
+def check_roles_among(nodes: dict[int, Any]) -> None:
+    """The same for nodes that are given."""
+    for node, protocol in nodes.items():
         parent, root = protocol.parent, protocol.root
         fits = {
             "root": parent == NOBODY and root == node,

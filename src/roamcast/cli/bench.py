@@ -11,10 +11,12 @@ import typer
 
 from roamcast.bench import fidelity as fidelity_bench
 from roamcast.bench import flood as flood_bench
+from roamcast.bench import flows as flows_bench
 from roamcast.bench import odmrp as odmrp_bench
 from roamcast.cli.bench_peers import forms, peers
 from roamcast.cli.bench_spark import spark
 from roamcast.cli.output import print_json, print_table
+from roamcast.world.files import write_whole
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
@@ -70,18 +72,31 @@ def fidelity(
     seeds: Annotated[int, typer.Option(min=1, help="Simulations per layout.")] = 3,
     json: JsonOption = False,
 ) -> None:
-    """Run the DCF radio on layouts that ns-3 measured, and compare."""
-    read = [fidelity_bench.read_layout(path) for path in layouts]
+    """Run the radio and AODV on layouts that ns-3 measured, and compare."""
+    routed = [path for path in layouts if flows_bench.is_reference(path)]
+    plain = [path for path in layouts if path not in routed]
+    references = [flows_bench.read_reference(path) for path in routed]
+    read = [fidelity_bench.read_layout(path) for path in plain]
     results = [
         {"file": str(path), **fidelity_bench.compare(layout, seeds)}
-        for path, layout in zip(layouts, read, strict=True)
+        for path, layout in zip(plain, read, strict=True)
     ]
     mean = {
         name: float(np.mean([result["flood"]["difference"][name] for result in results]))
-        for name in fidelity_bench.FLOOD_FIGURES
+        for name in (fidelity_bench.FLOOD_FIGURES if results else ())
+    }
+    aodv = [
+        {"file": str(path), **flows_bench.compare(reference, seeds)}
+        for path, reference in zip(routed, references, strict=True)
+    ]
+    aodv_mean = {
+        name: float(np.mean([result["difference"][name] for result in aodv]))
+        for name in (flows_bench.FIGURES if aodv else ())
     }
     if json:
-        print_json({"layouts": results, "flood_difference_mean": mean})
+        print_json(
+            {"layouts": results, "flood_difference_mean": mean, "aodv": aodv, "aodv_difference_mean": aodv_mean}
+        )
         return
     rows: list[list[str]] = []
     for result in results:
@@ -91,7 +106,25 @@ def fidelity(
             for name, ours in row["ours"].items():
                 theirs, difference = row["ns3"][name], row["difference"][name]
                 rows.append([result["file"], what, name, f"{ours:.4g}", f"{theirs:.4g}", f"{difference:+.1%}"])
-    print_table("DCF radio beside ns-3", ["layout", "load", "figure", "ours", "ns-3", "difference"], rows)
+    for result in aodv:
+        for name, ours in result["ours"].items():
+            theirs, difference = result["ns3"][name], result["difference"][name]
+            shown = f"{100 * difference:+.1f} points" if name == "delivery" else f"{difference:+.1%}"
+            rows.append([result["file"], "AODV", name, f"{ours:.4g}", f"{theirs:.4g}", shown])
+    print_table("Beside ns-3", ["layout", "load", "figure", "ours", "ns-3", "difference"], rows)
+
+
+@app.command()
+def reference(
+    out: Annotated[Path, typer.Argument(help="File to write, for fidelity.")],
+    ns3: Annotated[Path, typer.Option(help="The program made from peers/ns3/aodv.cc (make bench-peers).")],
+    speed_max: Annotated[float, typer.Option(help="Of the nodes, m/s.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Decides movements and flows.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Of ns-3, with seeds 1, 2, …")] = 3,
+) -> None:
+    """Draw movements and flows, and let ns-3's AODV measure them."""
+    measured = flows_bench.measured_by_ns3(flows_bench.draw(seed, speed_max), ns3, runs)
+    write_whole(out, flows_bench.reference_text(measured))
 
 
 @app.command()

@@ -11,10 +11,10 @@ SIGTERM and the end of `--duration` end it, with its final counters as the last 
 
 import asyncio
 import contextlib
+import errno
 import math
 import os
 import signal
-import sys
 import threading
 from base64 import b64encode
 from collections.abc import Callable
@@ -27,12 +27,15 @@ import typer
 
 from roamcast.causal import Specification, parse_specification
 from roamcast.causal.specification import ARROW
+from roamcast.cli.lines import Lines
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import Endpoint, parse_endpoint
+from roamcast.live.host import Failure
+from roamcast.live.keys import read_ring
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
 
@@ -50,7 +53,9 @@ def node(
     group: Annotated[
         str | None, typer.Option("--broadcast", help="HOST:PORT of a broadcast address or multicast group.")
     ] = None,
-    network: Annotated[str, typer.Option(help="Nodes of other networks are ignored.")] = "roamcast",
+    network: Annotated[
+        str | None, typer.Option(help="Nodes of other networks are ignored. [default: the key file's, or roamcast]")
+    ] = None,
     language: Annotated[str, typer.Option(help="Of interests and events: intervals, topics or content.")] = "intervals",
     schemas: Annotated[
         list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
@@ -69,6 +74,8 @@ def node(
         Path | None,
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
+    key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
 ) -> None:
@@ -81,7 +88,7 @@ def node(
         protocol=protocol,
         parameters=assignments("--set", settings or []),
         language=language,
-        network=network,
+        network=network or ("roamcast" if key is None else read_ring(key).network),
         listen=_listen(listen, neighbourhood),
         group=neighbourhood,
         peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
@@ -89,6 +96,8 @@ def node(
         site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
         state=state,
+        key=key,
+        plain=plain,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
     if schemas and language != "content":
@@ -97,7 +106,13 @@ def node(
         _register_schema(path)
     wanted = [parse_interest(language, text) for text in subscribe or []]
     offered = [parse_interest(language, text) for text in advertise or []]
-    asyncio.run(_Application(chosen, _Printer(as_json)).run(wanted, offered, duration_s))
+    asyncio.run(_run(chosen, as_json, wanted, offered, duration_s))
+
+
+async def _run(
+    settings: NodeSettings, as_json: bool, wanted: list[Interest], offered: list[Interest], duration_s: float | None
+) -> None:
+    await _Application(settings, as_json).run(wanted, offered, duration_s)
 
 
 def _register_schema(path: Path) -> None:
@@ -167,15 +182,30 @@ def _dependencies(text: str, language: str) -> Specification:
 
 
 class _Printer:
-    """Lines on standard output, each complete when it appears, for programs that read along."""
+    """Lines on standard output, each complete when it appears, for programs that read along. It never blocks."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, on_broken: Callable[[], object]) -> None:
         self._as_json = as_json
+        self._lines = Lines(1, on_broken)
+        self._complaints = Lines(2, lambda: None)
+
+    def close(self) -> None:
+        self._lines.close()
+        self._complaints.close()
 
     def started(self, node: Node) -> None:
         host, port = node.listens
-        fields = {"address": node.settings.address, "protocol": node.settings.protocol, "listen": f"{host}:{port}"}
-        self._print("started", fields, "node {address} runs {protocol} on {listen}".format(**fields))
+        settings = node.settings
+        security = "sealed" if settings.key is not None else "plain"
+        fields = {
+            "address": settings.address,
+            "protocol": settings.protocol,
+            "listen": f"{host}:{port}",
+            "security": security,
+        }
+        self._print("started", fields, "node {address} runs {protocol} on {listen}, {security}".format(**fields))
+        if settings.plain and settings.key is None:
+            self._complaints.add("roamcast: WARNING: no key: anybody in range can read and forge what this node sends")
 
     def delivered(self, delivery: Delivery) -> None:
         event = delivery.event
@@ -197,15 +227,21 @@ class _Printer:
         self._print("delivered", fields, " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})"))))
 
     def counters(self, kind: str, node: Node) -> None:
-        counters = node.counters()
+        counters = node.counters() | {"output_lost": self._lines.lost}
         shown = "; ".join(f"{name} {_shown(value)}" for name, value in counters.items() if value not in ({}, 0))
         self._print(kind, counters, f"{kind}: {shown}")
 
+    def failed(self, failure: Failure) -> None:
+        """A bug that the node has survived: on standard error, with all that is needed to report it."""
+        restarts = "; the protocol starts over" if failure.restarts else ""
+        datagram = f"; datagram {failure.datagram.hex()}" if failure.datagram else ""
+        self._complaints.add(f"roamcast: protocol failed: {failure.error}{restarts}{datagram}")
+
     def refused(self, error: ConfigurationError) -> None:
-        print(f"roamcast: {error}", file=sys.stderr, flush=True)
+        self._complaints.add(f"roamcast: {error}")
 
     def _print(self, kind: str, fields: dict[str, Any], text: str) -> None:
-        print(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text, flush=True)
+        self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text)
 
 
 def _shown(value: Any) -> str:
@@ -215,17 +251,20 @@ def _shown(value: Any) -> str:
 class _Application:
     """Lets whoever writes to standard input be the node's application."""
 
-    def __init__(self, settings: NodeSettings, printer: _Printer) -> None:
+    def __init__(self, settings: NodeSettings, as_json: bool) -> None:
         self._settings = settings
-        self._printer = printer
         self._end = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._printer = _Printer(as_json, partial(loop.call_soon_threadsafe, self._stop_without_reader))
         self._failure: Exception | None = None  # of a command
 
     async def run(self, wanted: list[Interest], offered: list[Interest], duration_s: float | None) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
-        node = await Node.open(self._settings, self._printer.delivered)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
+        node = await Node.open(self._settings, self._printer.delivered, self._printer.failed)
+        loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
             for interest in offered:
                 node.advertise(interest)
@@ -234,28 +273,34 @@ class _Application:
             self._printer.started(node)
             reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
             reader.start()
-            await self._until_stopped(node, duration_s)
+            await self._until_stopped(duration_s)
         finally:
             node.close()
         self._printer.counters("stopped", node)
+        self._printer.close()
 
-    async def _until_stopped(self, node: Node, duration_s: float | None) -> None:
-        ended = asyncio.create_task(self._end.wait())
-        failed = asyncio.create_task(node.failed())
-        done, pending = await asyncio.wait({ended, failed}, timeout=duration_s, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        if failed in done:
-            failed.result()  # raises what broke the node
+    async def _until_stopped(self, duration_s: float | None) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._end.wait(), duration_s)
         if self._failure is not None:
             raise self._failure
+
+    def _reload(self, node: Node) -> None:
+        try:
+            node.reload_key()
+        except ConfigurationError as error:
+            self._printer.refused(error)
+
+    def _stop_without_reader(self) -> None:
+        self._failure = BrokenPipeError(errno.EPIPE, "no reader")
+        self._end.set()
 
     def _command(self, node: Node, line: str) -> None:
         try:
             self._obey(node, line.strip())
         except ConfigurationError as error:
             self._printer.refused(error)
-        except Exception as error:  # a bug, or nobody reads our output any more: the loop itself would only log it
+        except Exception as error:  # a bug: the loop itself would only log it
             self._failure = error
             self._end.set()
 

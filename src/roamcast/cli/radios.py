@@ -7,7 +7,8 @@ import typer
 from rich.table import Table
 
 from roamcast.cli.output import console, print_json
-from roamcast.cli.protocols import type_name
+from roamcast.cli.protocols import setting_row
+from roamcast.documented import documented
 from roamcast.world.radio.models import RADIOS
 
 
@@ -23,20 +24,14 @@ def radios(as_json: Annotated[bool, typer.Option("--json", help="Answer with one
 
 
 def _settings(kind: type[msgspec.Struct]) -> list[dict[str, Any]]:
-    """Every setting with its type and default."""
-    defaults = msgspec.to_builtins(kind())
-    return [
-        {"name": field.name, "type": type_name(field.type), "default": defaults[field.name]}
-        for field in msgspec.structs.fields(kind)
-    ]
+    return [msgspec.to_builtins(setting) for setting in documented(kind)]
 
 
 def _tell(listed: list[dict[str, Any]]) -> None:
-    table = Table("model", "what it is", "setting", "default", box=None, pad_edge=False)
     for model in listed:
-        name, summary = model["name"], model["summary"]
-        for setting in model["settings"] or [{"name": "", "default": ""}]:
-            default = setting["default"]
-            table.add_row(name, summary, setting["name"], "by preset" if default is None else str(default))
-            name = summary = ""
-    console().print(table)
+        console().print(f"[bold]{model['name']}[/bold]: {model['summary']}\n", highlight=False)
+        table = Table("setting", "default", "unit", "allowed", "meaning", box=None, pad_edge=False)
+        for setting in model["settings"]:
+            table.add_row(*setting_row(setting))
+        console().print(table)
+        console().print()

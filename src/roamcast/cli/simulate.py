@@ -15,6 +15,7 @@ from roamcast.cli.scenario_options import takes_run
 from roamcast.trace.files import require_writable, write_trace
 from roamcast.trace.summary import summarise
 from roamcast.world import simulator
+from roamcast.world.capture import Capture
 from roamcast.world.scenario import Run
 
 
@@ -22,13 +23,17 @@ from roamcast.world.scenario import Run
 def simulate(
     run: Run,
     trace: Annotated[Path | None, typer.Option(help="Keep the trace as Parquet in this new directory.")] = None,
+    pcap: Annotated[Path | None, typer.Option(help="Write all frames to this file, for Wireshark or tshark.")] = None,
     raw_frames: Annotated[bool, typer.Option("--raw-frames", help="A trace row per frame, not per second.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Simulate one network and summarise what happened."""
     if trace is not None:
         require_writable(trace)
-    result = simulator.simulate(run, raw_frames=raw_frames)
+    if pcap is None:
+        result = simulator.simulate(run, raw_frames=raw_frames)
+    else:
+        result = _captured(run, raw_frames, pcap)
     if trace is not None:
         write_trace(trace, result.recorder.batches(), msgspec.json.encode(run, order="deterministic"))
     answer = {
@@ -46,6 +51,17 @@ def simulate(
         print_json(answer)
     else:
         _tell(answer)
+
+
+def _captured(run: Run, raw_frames: bool, pcap: Path) -> simulator.Result:
+    capture = Capture(pcap)
+    try:
+        result = simulator.simulate(run, raw_frames=raw_frames, on_frame=capture.frame)
+        capture.close()
+    except BaseException:
+        capture.abandon()
+        raise
+    return result
 
 
 def _tell(answer: dict[str, Any]) -> None:

@@ -4,15 +4,20 @@ Everything happens on the loop's thread, and a protocol is only ever called from
 arrived, a timer that ran out, a command of the application. What the protocol does in such a call (a frame, a timer, a
 delivery) takes effect through the socket or a later callback, so the host never calls back into a running call.
 
-`PeerError` out of a protocol's call means that a peer's message made no sense: it is counted and forgotten. Anything
-else is a bug; it ends the node through `failure`, because a protocol that broke its own rules cannot be trusted to go
-on.
+No peer can end a node. An exception out of the handling of one message drops that message; it is counted, and reported
+to the application with the datagram that caused it. `PeerError` means that the message made no sense, which is a peer's
+fault and only counted. A protocol that fails `FAILURES_MAX` times within `FAILURES_WITHIN_S`, or once in a timer or a
+command of the application, is in a state that it cannot leave by itself: it is replaced by a new one, with a new life.
 """
 
 import asyncio
 import time
+import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, cast
+from typing import Any, cast
+
+import msgspec
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
@@ -20,11 +25,21 @@ from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
+from roamcast.live.sealing import Sealer
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
-_Arguments = ParamSpec("_Arguments")
+FAILURES_MAX = 5
+FAILURES_WITHIN_S = 10.0
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A bug that a protocol's call ran into."""
+
+    error: str  # the exception, with the place where it was raised
+    datagram: bytes  # what was being handled; empty for a timer or a command
+    restarts: bool  # whether the protocol is replaced by a new one
 
 
 class Clock:
@@ -53,6 +68,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         clock: Clock,
         random: Random,
         on_delivery: Callable[[Event, int, float], None],
+        on_failure: Callable[[Failure], None],
+        sealer: Sealer | None = None,
         position: Point | None = None,
         site: Site | None = None,
     ) -> None:
@@ -63,7 +80,6 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self.random = random
         self.site = site
         self.oracle = None
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._position = position
@@ -71,6 +87,10 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._moved_s = clock.now()
         self._journal = journal
         self._on_delivery = on_delivery
+        self._on_failure = on_failure
+        self._sealer = sealer  # None: datagrams are plain
+        self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
+        self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._transport: asyncio.DatagramTransport | None = None
         self.link = Link(
@@ -126,7 +146,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
     def deliver(self, event: Event, hops: int) -> None:
         latency_s = self._journal.delivered(event, hops)
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
-        self._loop.call_soon(self._guarded, self._on_delivery, event, hops, latency_s)
+        self._loop.call_soon(self._on_delivery, event, hops, latency_s)
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         self._journal.dropped(reason, event_id)
@@ -138,39 +158,64 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
-        self._guarded(self.link.receive, data, addr)
+        sealed_by: int | None = None
+        if self._sealer is not None:
+            opened = self._sealer.open(data)
+            if isinstance(opened, Drop):
+                self._journal.frame_lost(opened)
+                return
+            sealed_by, data = opened
+        try:
+            self.link.receive(data, addr, sealed_by)
+        except PeerError:
+            self._journal.frame_lost(Drop.REFUSED)
+        except Exception as error:
+            self._journal.frame_lost(Drop.FAILED)
+            self._failed_s.append(self._clock.now())
+            many = len(self._failed_s) == FAILURES_MAX
+            self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
 
     def error_received(self, exc: Exception) -> None:
         self._journal.system_refused()
 
+    def command(self, call: Callable[[], None]) -> None:
+        """Has the protocol obey the application."""
+        try:
+            call()
+        except Exception as error:
+            self._fail(error, b"", True)
+
+    def begin_life(self, life: int, protocol: Protocol) -> None:
+        """A protocol takes over, with nothing of the one before."""
+        for timer in list(self._timers):
+            self.cancel_timer(timer)
+        self._failed_s.clear()
+        self.life = life
+        self.protocol = protocol
+
     def close(self) -> None:
         """Nothing is called from here on."""
+        self._is_closed = True
         for timer in list(self._timers):
             self.cancel_timer(timer)
         self.link.close()
         if self._transport is not None:
             self._transport.close()
             self._transport = None
-        self.failure.cancel()
 
     def _transmit(self, data: bytes, endpoint: Endpoint) -> None:
         if self._transport is not None:
-            self._transport.sendto(data, endpoint)
+            self._transport.sendto(data if self._sealer is None else self._sealer.seal(data), endpoint)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]
-        self._guarded(self.protocol.on_timer, timer)
+        self.command(lambda: self.protocol.on_timer(timer))
 
     def _on_send_failed(self, neighbour: int, message: Message) -> None:
-        self._guarded(self.protocol.on_send_failed, neighbour, message)
+        self.command(lambda: self.protocol.on_send_failed(neighbour, message))
 
-    def _guarded(
-        self, call: Callable[_Arguments, object], *arguments: _Arguments.args, **named: _Arguments.kwargs
-    ) -> None:
-        try:
-            call(*arguments, **named)
-        except PeerError:
-            self._journal.frame_lost(Drop.REFUSED)
-        except Exception as error:
-            if not self.failure.done():
-                self.failure.set_exception(error)
+    def _fail(self, error: Exception, datagram: bytes, restarts: bool) -> None:
+        if not self._is_closed:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+            self._loop.call_soon(self._on_failure, Failure(text, datagram, restarts))

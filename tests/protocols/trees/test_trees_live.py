@@ -19,6 +19,7 @@ PATIENCE_S = 60.0
 QUICK = {"refresh_period_s": 1.0, "join_wait_s": 0.2}
 SETTINGS: dict[str, dict[str, float]] = {
     "somer": {**QUICK, "advertisement_period_s": 1.0},
+    "somer-plus": {**QUICK, "advertisement_period_s": 1.0},
     "ps-maodv": QUICK,
     "sp-combo": QUICK,
     "dsapst": {**QUICK, "probe_period_s": 1.0},
@@ -54,7 +55,7 @@ class Ring:
         for neighbour in beside(address):
             options += ["--peer", "{}:{}".format(*self._endpoints[neighbour])]
         settings = dict(SETTINGS[self._protocol])
-        if self._protocol == "somer":
+        if self._protocol.startswith("somer"):
             settings["root_density"] = float(address in SOMER_ROOTS)
         for name, value in settings.items():
             options += ["--set", f"{name}={value}"]

@@ -6,11 +6,12 @@ from roamcast.protocols.components import Inputs
 from roamcast.protocols.routing.aodv import Aodv
 from roamcast.protocols.routing.api import Arrived, Drop, Unicast, Unreachable
 from roamcast.protocols.routing.messages import Control, Routed
-from roamcast.protocols.routing.parameters import NS2, AodvParameters
+from roamcast.protocols.routing.parameters import NS2, NS3, AodvParameters
 from roamcast.protocols.routing.shortest_path import ShortestPath
 
 __all__ = [
     "NS2",
+    "NS3",
     "Aodv",
     "AodvParameters",
     "Arrived",

@@ -1,4 +1,4 @@
-"""Parameters of AODV, with the defaults of draft-ietf-manet-aodv-13, section 10, and those of ns-2."""
+"""Parameters of AODV, with the defaults of draft-ietf-manet-aodv-13, section 10, and those of ns-2 and ns-3."""
 
 from typing import Final
 
@@ -24,6 +24,7 @@ class AodvParameters(api.Parameters, frozen=True):
     destination_only: bool = False  # true: only the destination answers; fresher routes, more frames
     gratuitous: bool = False  # true: a relay that answers also tells the destination the way back
     broadcast_jitter_s: float = 0.01  # a relay repeats a request after a uniform time up to this
+    delay_own_requests: bool = False  # true: own requests wait like that, too
 
     # How long routes live
     active_route_timeout_s: float = 10.0  # unused routes expire; the draft has 3 s without link-layer feedback
@@ -32,6 +33,7 @@ class AodvParameters(api.Parameters, frozen=True):
 
     # How a broken link is noticed and what is done about it
     hello: bool = False  # true: nodes on active routes say hello; needed where the link reports no failures
+    hello_everywhere: bool = False  # true: with `hello`, nodes that are on no active route say hello, too
     hello_interval_s: float = 1.0  # between hellos, less a random part of up to a quarter
     allowed_hello_loss: int = 2  # hello intervals of silence after which a neighbour is gone
     blacklist_timeout_s: float = 5.6  # requests of a neighbour that an RREP did not reach are ignored; 0: never
@@ -97,3 +99,18 @@ NS2: Final = AodvParameters(
     blacklist_timeout_s=0.0,  # ns-2 keeps no blacklist
 )
 """The constants of stock ns-2.35, under which the papers' evaluations ran."""
+
+NS3: Final = AodvParameters(
+    request_retries=1,  # ns-3 counts requests of full width, not their repetitions
+    gratuitous=True,
+    delay_own_requests=True,
+    active_route_timeout_s=3.0,
+    my_route_timeout_s=11.2,
+    delete_period_s=15.0,
+    hello=True,
+    hello_everywhere=True,
+    allowed_hello_loss=4,  # as `peers/ns3/aodv.cc` sets it, and says why
+    blacklist_timeout_s=0.0,  # the timer that would put a neighbour on ns-3's blacklist is never started
+    attempts_max=1,  # ns-3 drops the packet whose link broke
+)
+"""The settings of ns-3's AODV (version 3.37) in `peers/ns3/aodv.cc`."""

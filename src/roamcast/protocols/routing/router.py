@@ -79,19 +79,21 @@ class Router(Component):
         self.sequence = successor(self.sequence)
         self._request_id = successor(self._request_id)
         known = self.routes.find(destination, self.host.now())
-        self._broadcast(
-            Rreq(
-                ttl=ttl,
-                hops=0,
-                request_id=self._request_id,
-                destination=destination,
-                destination_sequence=known.sequence if known is not None else None,
-                originator=self.host.address,
-                originator_sequence=self.sequence,
-                gratuitous=self.parameters.gratuitous,
-                destination_only=self.parameters.destination_only,
-            )
+        request = Rreq(
+            ttl=ttl,
+            hops=0,
+            request_id=self._request_id,
+            destination=destination,
+            destination_sequence=known.sequence if known is not None else None,
+            originator=self.host.address,
+            originator_sequence=self.sequence,
+            gratuitous=self.parameters.gratuitous,
+            destination_only=self.parameters.destination_only,
         )
+        if self.parameters.delay_own_requests:
+            self._broadcast_soon(request)
+        else:
+            self._broadcast(request)
 
     def _on_request(self, sender: int, request: Rreq) -> None:
         now_s = self.host.now()
@@ -151,9 +153,12 @@ class Router(Component):
 
     def _repeat(self, request: Rreq) -> None:
         known = self.routes.find(request.destination, self.host.now())
-        self._repeats_so_far += 1
         demanded = newest(request.destination_sequence, known.sequence if known is not None else None)
-        self._repeats[self._repeats_so_far] = request.onward(demanded)
+        self._broadcast_soon(request.onward(demanded))
+
+    def _broadcast_soon(self, request: Rreq) -> None:
+        self._repeats_so_far += 1
+        self._repeats[self._repeats_so_far] = request
         jitter_s = self.host.random.random() * self.parameters.broadcast_jitter_s
         self.host.set_timer(jitter_s, (RouterTimer.REPEAT, self._repeats_so_far))
 
@@ -189,7 +194,9 @@ class Router(Component):
             return False
         now_s = self.host.now()
         life_s = min(life_s, self.parameters.delete_period_s)  # a longer one could outlive what others remember
-        fresh = self.routes.learn(destination, sequence, hops, next_hop, now_s + life_s, now_s)
+        fresh = self.routes.learn(
+            destination, sequence, hops=hops, next_hop=next_hop, until_s=now_s + life_s, now_s=now_s
+        )
         route = self.routes.usable(destination, now_s)
         if route is not None:
             self._on_route(route)
@@ -259,7 +266,7 @@ class Router(Component):
         """A node on an active route is heard at least once per hello interval, if only by a hello."""
         now_s = self.host.now()
         pause_s = self.parameters.hello_interval_s * (0.75 + 0.25 * self.host.random.random())
-        if now_s < self._active_until_s:
+        if now_s < self._active_until_s or self.parameters.hello_everywhere:
             if now_s - self._last_broadcast_s >= 0.75 * self.parameters.hello_interval_s:
                 self._broadcast(Hello(self.sequence, _milliseconds(self.parameters.silence_s)))
             pause_s -= now_s - self._last_broadcast_s

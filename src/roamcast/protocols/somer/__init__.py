@@ -1,4 +1,4 @@
-"""SOMER: a self-organizing event routing architecture of several trees, aware of causal dependencies."""
+"""SOMER as published: a self-organizing event routing architecture of several trees, aware of causal dependencies."""
 
 from roamcast.protocols.somer.somer import Somer
 

@@ -1,29 +1,54 @@
-"""SOMER's parameters. Sections and tables are those of the thesis; ranges it gives are quoted."""
+"""SOMER's parameters. Sections and tables are those of the thesis; ranges that it gives are quoted in brackets."""
 
 from roamcast.protocols.api import require
-from roamcast.protocols.trees.parameters import TreeParameters
+from roamcast.protocols.trees.parameters import AppraisalParameters
 
 
-class SomerParameters(TreeParameters, frozen=True):
-    linger_s: float = 5.0  # must outlast the spreading of an advertisement among all roots
-    root_density: float = 0.09  # D_T, probability that a node starts as a root (section 4.3.1; 1-18 %, best 9 %)
-    merging: bool = True  # trees whose roots are close merge (4.3.1)
-    merging_threshold: int = 1  # hops between two roots up to which their trees merge (1-3)
-    new_roots: bool = True  # nodes far from their root, or without one, may become roots (4.3.1)
-    new_root_threshold: int = 7  # level above which a node draws, once per refresh (5-10)
+class SomerParameters(AppraisalParameters, frozen=True):
+    # Root selection, merging, new roots (4.3.1)
+    root_density: float = 0.09  # D_T: probability that a node starts as a root [1-18 %, best 9 %]
+    merging: bool = True  # trees whose roots are close merge
+    merging_threshold: int = 1  # hops between two roots up to which their trees merge [1-3]
+    new_roots: bool = True  # nodes far from their root, or without one, may become roots
+    new_root_threshold: int = 7  # above this level a node draws once per refresh [5-10]
     alpha: float = 2.0  # raises the probability of that draw above D_T
-    out_period_s: float = 15.0  # a node without a tree for so long draws too
-    advertisement_period_s: float = 10.0  # roots tell each other what their trees want (4.3.2)
-    causality: bool = True  # trees contend for nodes where the site has causal dependencies (chapter 5)
-    delta: float = 0.325  # potentials closer than this ratio do not contend (0.2-0.4, best 0.325)
+    out_period_s: float = 15.0  # a node without a tree for this long draws too
+    inviting_periods: float = 1.5  # refresh periods in which a new root's refreshes invite
+    dissolve_attempts: int = 2  # after so many requests in vain a node lets its children go
+    # Inter-tree routes (4.3.2)
+    route_lifetime_periods: float = 1.5  # refresh periods after which a silent neighbour is no next hop
+    route_hold_s: float = 0.05  # a tree that is newly in reach, or no longer, is reported after this
+    distance_hold_s: float = 0.3  # the same for routes that merely got longer or shorter
+    routes_max: int = 256  # foreign trees that a node remembers; a bound on memory
+    # Advertisements (4.3.2)
+    advertisement_period_s: float = 10.0  # roots tell each other about their trees so often
+    first_advertisement_s: float = 1.0  # a new root advertises so soon
+    relay_hold_s: float = 2.0  # what is new in an advertisement is relayed after about so long
+    entry_lifetime_periods: float = 3.0  # advertisement periods until a root that is not heard of is gone
+    entries_max: int = 1024  # roots that a root remembers; a bound on memory
+    entries_per_advertisement: int = 8  # more go into further advertisements
+    # Causal dependencies (chapter 5)
+    causality: bool = True  # trees contend for nodes where the site has causal dependencies
+    delta: float = 0.325  # potentials closer than this ratio do not contend [0.2-0.4, best 0.325]
     eta: float = 1.0  # keeps the factors of the potential from vanishing
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0 <= self.root_density <= 1, "root_density", self.root_density, "between 0 and 1")
-        require(self.merging_threshold >= 1, "merging_threshold", self.merging_threshold, "at least 1")
-        require(self.new_root_threshold >= 1, "new_root_threshold", self.new_root_threshold, "at least 1")
         require(self.alpha >= 1, "alpha", self.alpha, "at least 1")
+        for field in ("merging_threshold", "new_root_threshold", "dissolve_attempts", "routes_max", "entries_max"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        require(
+            self.entries_per_advertisement >= 1,
+            "entries_per_advertisement",
+            self.entries_per_advertisement,
+            "at least 1",
+        )
+        for field in ("inviting_periods", "route_hold_s", "distance_hold_s", "delta"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
+        for field in ("first_advertisement_s", "relay_hold_s"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
         for field in ("out_period_s", "advertisement_period_s", "eta"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        require(self.delta >= 0, "delta", self.delta, "at least 0")
+        for field in ("route_lifetime_periods", "entry_lifetime_periods"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")

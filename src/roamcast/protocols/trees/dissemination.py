@@ -24,7 +24,9 @@ late.
 A node that changes its parent by choice keeps the former link working for a while (`Place.former`): it hears and serves
 both until the root has been told.
 
-Where several trees exist, an `Outlet` takes events on to the others.
+Where there are several trees, an `Outlet` takes events on to the others. Then one root per event is enough: an event
+climbs to the present parent only, and what comes down a former link does not climb again. A root that still has a
+former link leaves the event to the tree that it has left, whose root knows all others.
 """
 
 from enum import StrEnum
@@ -51,6 +53,7 @@ class DisseminationTimer(StrEnum):
 
 REPORT: Final[Timer] = (DisseminationTimer.REPORT, 0)
 SETTLED: Final[Timer] = (DisseminationTimer.SETTLED, 0)
+NO_COPIES: Final[dict[int, Message]] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -80,13 +83,14 @@ class Dissemination(Component):
         self.subscriptions = Subscriptions()
         self.children = Children(parameters.children_max)
         self.outlet = Outlet(host)
-        self.resumes_climb = True  # an event that comes down a former link climbs the new tree, too
+        self.several_trees = False  # the roots take events from tree to tree: one root per event is enough
         self.on_interest_reported = _nothing  # called when a changed effective interest has been reported
         self.reported: Interest | None = None  # what the parent was last told
         self._report_hold_s = parameters.report_hold_s
         self._waiting_max = parameters.waiting_max
         self._waiting_max_s = parameters.waiting_max_s
         self._settle_s = parameters.settle_s
+        self._hops_max = parameters.hops_max
         self._report_pending = False
         self._seen = SeenCache()
         self._settled = False
@@ -186,10 +190,12 @@ class Dissemination(Component):
     def _on_publication(self, sender: int, message: Publication) -> None:
         self.children.heard(sender, self.host.now())
         if self.take(message):
-            if message.climbs or self.resumes_climb:
+            if message.hops >= self._hops_max:
+                self.host.dropped("astray", message.event.id)
+            elif message.climbs or not self.several_trees:
                 self._spread(sender, message.event, message.hops + 1)
             else:
-                self.descend(sender, message.event, message.hops + 1, {})
+                self.descend(sender, message.event, message.hops + 1, NO_COPIES)
 
     def take(self, message: EventMessage) -> bool:
         """Delivers an event that arrived, if it is wanted; true if it is new here."""
@@ -202,13 +208,13 @@ class Dissemination(Component):
 
     def _spread(self, sender: int, event: Event, hops: int) -> None:
         """Sends a new event to all who should have it, except where it came from."""
-        if self.place.role == "root":
+        if self.place.role == "root" and not self.place.former:
             copies = self.outlet.copies(sender, event, hops)
             self.descend(sender, event, hops, copies)
             for neighbour, copy in copies.items():
                 self.host.send(neighbour, copy)
         else:
-            self.descend(sender, event, hops, {})
+            self.descend(sender, event, hops, NO_COPIES)
         self.climb(sender, Publication(hops, True, event))
 
     def descend(self, sender: int, event: Event, hops: int, besides: dict[int, Message]) -> None:
@@ -221,9 +227,12 @@ class Dissemination(Component):
     def climb(self, sender: int, message: EventMessage) -> None:
         """Sends an event toward the root, or keeps it until there is a parent."""
         place = self.place
-        for neighbour in place.upstream():
-            if neighbour != sender:
-                self.host.send(neighbour, message)
+        if place.parent != NOBODY and place.parent != sender:
+            self.host.send(place.parent, message)
+        if place.former and (place.parent == NOBODY or not self.several_trees):
+            for neighbour in place.former:
+                if neighbour not in (sender, place.parent):
+                    self.host.send(neighbour, message)
         if place.parent == NOBODY and place.role != "root" and not self.outlet.take_up(sender, message):
             self.hold(message)
 

@@ -23,7 +23,7 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.trees.membership import Membership
 from roamcast.protocols.trees.messages import JoinRequest, Refresh, SequenceGrant, SequenceRequest
 from roamcast.protocols.trees.parameters import TreeParameters
-from roamcast.protocols.trees.standing import SEQUENCE_MAX, Standing
+from roamcast.protocols.trees.standing import LEVEL_MAX, SEQUENCE_MAX, Standing
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -57,7 +57,7 @@ class Petitions(Component):
         """Asks the own root to absorb another tree, one of whose nodes was heard."""
         needed = max(refresh.sequence, self._place.standing.sequence) + 1
         distance = self._place.standing.level + refresh.level + 1
-        if needed <= SEQUENCE_MAX:
+        if needed <= SEQUENCE_MAX and refresh.level < LEVEL_MAX:
             self._ask(SequenceRequest(needed, refresh.root, distance))
 
     def _ask(self, message: SequenceRequest) -> None:

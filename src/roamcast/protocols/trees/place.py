@@ -25,7 +25,9 @@ class Place:
     def may_follow(self, root: int, offered: Standing) -> bool:
         """Whether a node with this standing may be the parent: above this node, and not in a tree whose root this node
         was before a crash. That tree has no root any more and does not know yet."""
-        return root != self.address and offered.level < LEVEL_MAX and offered.above(self.standing)
+        if root in (self.address, NOBODY):
+            return False
+        return offered.level < LEVEL_MAX and offered.above(self.standing)
 
     def upstream(self) -> list[int]:
         """The parent, if there is one, and the former parents whose links still work."""

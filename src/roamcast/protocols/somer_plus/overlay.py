@@ -16,7 +16,7 @@ from typing import Final
 from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.protocols.api import NOBODY
-from roamcast.protocols.somer.messages import Distances, Entry, Leg
+from roamcast.protocols.somer_plus.messages import Distances, Entry, Leg
 
 LIFETIME_PERIODS: Final = 3.5
 """A neighbouring root that was not heard of for so long is gone: three advertisements were lost. One farther away has a

@@ -22,7 +22,7 @@ from typing import Final, Literal
 from mypy_extensions import mypyc_attr
 
 from roamcast.protocols.api import NOBODY, Host
-from roamcast.protocols.somer.chain_dissemination import Disseminator
+from roamcast.protocols.somer_plus.chain_dissemination import Disseminator
 from roamcast.protocols.trees.messages import JoinRequest, Refresh, SequenceGrant, SequenceRequest
 from roamcast.protocols.trees.parameters import TreeParameters
 from roamcast.protocols.trees.standing import NEWBORN, Standing

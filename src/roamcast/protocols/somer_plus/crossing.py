@@ -53,9 +53,9 @@ from mypy_extensions import mypyc_attr
 from roamcast.events import NUMBER_BITS, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.seen import SeenCache
-from roamcast.protocols.somer.advertising import AdvertisingTree
-from roamcast.protocols.somer.messages import Crossing, Leg
-from roamcast.protocols.somer.parameters import SomerParameters
+from roamcast.protocols.somer_plus.advertising import AdvertisingTree
+from roamcast.protocols.somer_plus.messages import Crossing, Leg
+from roamcast.protocols.somer_plus.parameters import SomerPlusParameters
 from roamcast.protocols.trees.messages import EventMessage, Publication
 from roamcast.protocols.trees.standing import Standing
 
@@ -103,7 +103,7 @@ class _Stranded(NamedTuple):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CrossingTree(AdvertisingTree):
-    def __init__(self, host: Host, parameters: SomerParameters) -> None:
+    def __init__(self, host: Host, parameters: SomerPlusParameters) -> None:
         super().__init__(host, parameters)
         self._relayed = SeenCache()  # event, target and number of tries: sent out once from here
         self._served_again = SeenCache()  # events that went down a second time

@@ -44,12 +44,12 @@ from mypy_extensions import mypyc_attr
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
-from roamcast.protocols.somer.chain_tree import TreeProtocol
-from roamcast.protocols.somer.messages import Advertisement, Distances, Entry, RoleReport, RouteReport
-from roamcast.protocols.somer.overlay import LIFETIME_PERIODS, Overlay
-from roamcast.protocols.somer.parameters import SomerParameters
-from roamcast.protocols.somer.roles import Roles
-from roamcast.protocols.somer.routes import Routes
+from roamcast.protocols.somer_plus.chain_tree import TreeProtocol
+from roamcast.protocols.somer_plus.messages import Advertisement, Distances, Entry, RoleReport, RouteReport
+from roamcast.protocols.somer_plus.overlay import LIFETIME_PERIODS, Overlay
+from roamcast.protocols.somer_plus.parameters import SomerPlusParameters
+from roamcast.protocols.somer_plus.roles import Roles
+from roamcast.protocols.somer_plus.routes import Routes
 from roamcast.protocols.trees.messages import Path, Refresh, Subscription
 
 ROUTE_PERIODS: Final = 1.5  # a neighbour in another tree that was not heard for so many refresh periods is no way there
@@ -78,7 +78,7 @@ WORD: Final = ("word", 0)
 class AdvertisingTree(TreeProtocol):
     """A tree among others: knows the ways to its neighbours, and as a root what all trees want."""
 
-    def __init__(self, host: Host, parameters: SomerParameters) -> None:
+    def __init__(self, host: Host, parameters: SomerPlusParameters) -> None:
         super().__init__(host, parameters)
         self.somer = parameters
         self.routes = Routes()

@@ -8,8 +8,8 @@ from roamcast.interests import Intervals
 from roamcast.live.codec import DATAGRAM_BYTES_MAX
 from roamcast.protocols.api import Host
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
-from roamcast.protocols.somer import Somer
-from roamcast.protocols.somer.messages import Advertisement, Crossing, Leg
+from roamcast.protocols.somer_plus import SomerPlus
+from roamcast.protocols.somer_plus.messages import Advertisement, Crossing, Leg
 from roamcast.testing import TinyNet, line, ring
 
 ALL = Intervals.of((0, 1000))
@@ -19,23 +19,23 @@ RECOVERY_S = 2.0
 """A failed frame tells of a death at once; a join, a report and a stranded event's next try follow."""
 
 
-def somer(host: Host) -> Somer:
+def somer(host: Host) -> SomerPlus:
     return rooted(host, ROOTS)
 
 
-def rooted(host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0) -> Somer:
+def rooted(host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0) -> SomerPlus:
     settings = {
         "refresh_period_s": 1.0,
         "join_wait_s": 0.2,
         "advertisement_period_s": advertisement_period_s,
         "root_density": float(host.address in roots),
     }
-    protocol = build_protocol("somer", host, protocol_parameters("somer", settings))
-    assert isinstance(protocol, Somer)
+    protocol = build_protocol("somer-plus", host, protocol_parameters("somer-plus", settings))
+    assert isinstance(protocol, SomerPlus)
     return protocol
 
 
-def two_trees(seed: int) -> TinyNet[Somer]:
+def two_trees(seed: int) -> TinyNet[SomerPlus]:
     """A ring with the roots opposite each other; nodes 3 and 9 are as near to the one as to the other."""
     net = TinyNet(ring(NODES), somer, seed=seed)
     for address in net.addresses:
@@ -77,10 +77,10 @@ def test_a_route_that_is_not_there_is_reported_away() -> None:
     assert net.node(0).routes.next_hop(99) is None  # which it repeated, so that 1 told it too
 
 
-def three_in_a_row() -> TinyNet[Somer]:
+def three_in_a_row() -> TinyNet[SomerPlus]:
     """Roots 0, 6 and 9, six hops from end to end, that speak only of news."""
     links = [(0, 1), (1, 2), (2, 6), (6, 3), (3, 4), (4, 9)]
-    net: TinyNet[Somer] = TinyNet(
+    net: TinyNet[SomerPlus] = TinyNet(
         links, lambda host: rooted(host, (0, 6, 9), advertisement_period_s=100.0), seed=1
     )
     net.run(20.0)

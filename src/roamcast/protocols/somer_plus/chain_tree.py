@@ -35,8 +35,8 @@ from typing import Any, ClassVar, Final
 from mypy_extensions import mypyc_attr
 
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
-from roamcast.protocols.somer.chain_dissemination import SETTLE_S, SETTLED
-from roamcast.protocols.somer.chain_petitions import PetitioningTree
+from roamcast.protocols.somer_plus.chain_dissemination import SETTLE_S, SETTLED
+from roamcast.protocols.somer_plus.chain_petitions import PetitioningTree
 from roamcast.protocols.trees.messages import (
     Disown,
     EventMessage,

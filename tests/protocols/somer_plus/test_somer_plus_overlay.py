@@ -1,8 +1,8 @@
 """What a root knows of the others: roots 0 to 3 in a row, three hops from each to the next. 0 is the one who knows."""
 
 from roamcast.interests import Intervals
-from roamcast.protocols.somer.messages import Entry, Leg
-from roamcast.protocols.somer.overlay import Overlay
+from roamcast.protocols.somer_plus.messages import Entry, Leg
+from roamcast.protocols.somer_plus.overlay import Overlay
 
 ALL = Intervals.of((0, 1000))
 

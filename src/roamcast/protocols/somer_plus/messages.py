@@ -1,0 +1,85 @@
+"""The messages that SOMER adds to those of the tree."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from roamcast.causal import Role
+from roamcast.interests import Interest
+from roamcast.protocols.api import Category, Message
+from roamcast.protocols.trees.messages import Address, EventMessage, Hops, Path, Sequence, TreeMessages
+
+Distances = tuple[tuple[Address, Hops], ...]
+"""Roots with their distance in hops from root to root, ascending by address."""
+
+
+class RouteReport(Message, frozen=True, tag=32):
+    """From child to parent: all other trees that can be reached through me. Replaces what was said before."""
+
+    routes: Distances
+
+
+class RoleReport(Message, frozen=True, tag=33):
+    """From child to parent: the causal nodes in my subtree and their roles. Replaces what was said before."""
+
+    roles: tuple[tuple[Address, Role], ...]  # (node, role), ascending
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """What one root lets all others know of its tree."""
+
+    root: Address
+    sequence: Sequence  # of this root's entries
+    near: Distances  # neighbouring roots
+    interest: Interest | None  # what the tree wants
+    roles: tuple[tuple[Address, Role], ...] = ()  # causal nodes in the tree
+    absorbed: Path = ()  # roots whose trees have lately become part of it
+
+
+class Advertisement(Message, frozen=True, tag=34):
+    """From root to neighbouring root: my own entry, or others' that are news."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    towards: Address  # the root it is sent to
+    via: Address  # the root that sends it
+    hops: Hops  # frames in a row that brought it to whoever receives this one
+    climbs: bool  # it is on its way up a tree, no longer down the one it came from
+    entries: tuple[Entry, ...]
+    heard: Annotated[int, Meta(ge=-1, lt=2**62)]  # newest entry of the receiver that is known, or -1
+    told: Path = ()  # roots that the sender tells the same, or that have told him
+
+
+class Leg(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch of an event's way to other trees, from one root to a neighbouring one, and what follows it."""
+
+    towards: Address  # the root that it ends at; NOBODY: any, where the rest is planned anew
+    wanted: bool = True  # the tree there wants the event, it is not only passed
+    onward: tuple["Leg", ...] = ()  # the stretches that begin there
+
+
+class Crossing(EventMessage, frozen=True, tag=35):
+    """An event on its way between trees. Whoever it passes takes it as any other event.
+
+    Without legs: for those who came into a tree after the event. Whoever gets it passes it down."""
+
+    legs: tuple[Leg, ...]
+    passed: Path  # roots that it went through since somebody last waited with it
+    tries: Annotated[int, Meta(ge=0, lt=2**8)] = 0  # how often it came back to a root, or waited there
+    returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
+
+
+class Dissolve(Message, frozen=True, tag=36):
+    """Broadcast by a node that finds no parent: my children had better look for themselves."""
+
+
+class Contention(Message, frozen=True, tag=37):
+    """From a leaf to a neighbour in another tree, and back: whose growth does more for causal events?"""
+
+    potential: float  # expansion potential of the sender's tree
+    level: Hops  # the sender's, hops
+    answers: bool  # it is the other one's reply
+
+
+SomerMessages = TreeMessages | RouteReport | RoleReport | Advertisement | Crossing | Dissolve | Contention
