@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocols",),
     ("trace",),
     ("world", "live", "testing"),
-    ("checkers",),
+    ("checkers", "hunt"),
     ("campaign",),
     ("analysis",),
     ("report", "bench"),
@@ -41,7 +41,7 @@ BUILDS_ON: dict[str, set[str]] = {
     "somer": {"trees"},
     "somer_plus": {"trees"},
 }
-"""Systems do not import each other. `routing` is a service, `trees` the lower layer of both SOMERs; no more is shared."""
+"""Systems do not import each other. `routing` is a service, `trees` the lower layer of both SOMERs."""
 
 MODULES = sorted(ROOT.rglob("*.py"))
 SYSTEMS = sorted(path.parent.name for path in (ROOT / "protocols").glob("*/__init__.py"))

@@ -29,6 +29,7 @@ COMMANDS = {
     "mobility": "Show how nodes move and who meets whom, without a protocol.",
     "campaign": "Simulate many networks on Spark and compare protocols with confidence.",
     "replay": "Play a recorded run in a web page.",
+    "why": "Explain why a node did not get an event.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "node": "Run a live node over UDP.",
     "key": "Make and change the key of a live network.",
