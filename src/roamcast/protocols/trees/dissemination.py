@@ -53,6 +53,7 @@ class DisseminationTimer(StrEnum):
 
 REPORT: Final[Timer] = (DisseminationTimer.REPORT, 0)
 SETTLED: Final[Timer] = (DisseminationTimer.SETTLED, 0)
+NO_COPIES: Final[dict[int, Message]] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -194,7 +195,7 @@ class Dissemination(Component):
             elif message.climbs or not self.several_trees:
                 self._spread(sender, message.event, message.hops + 1)
             else:
-                self.descend(sender, message.event, message.hops + 1, {})
+                self.descend(sender, message.event, message.hops + 1, NO_COPIES)
 
     def take(self, message: EventMessage) -> bool:
         """Delivers an event that arrived, if it is wanted; true if it is new here."""
@@ -213,7 +214,7 @@ class Dissemination(Component):
             for neighbour, copy in copies.items():
                 self.host.send(neighbour, copy)
         else:
-            self.descend(sender, event, hops, {})
+            self.descend(sender, event, hops, NO_COPIES)
         self.climb(sender, Publication(hops, True, event))
 
     def descend(self, sender: int, event: Event, hops: int, besides: dict[int, Message]) -> None:
@@ -226,10 +227,12 @@ class Dissemination(Component):
     def climb(self, sender: int, message: EventMessage) -> None:
         """Sends an event toward the root, or keeps it until there is a parent."""
         place = self.place
-        upstream = [place.parent] if self.several_trees and place.parent != NOBODY else place.upstream()
-        for neighbour in upstream:
-            if neighbour != sender:
-                self.host.send(neighbour, message)
+        if place.parent != NOBODY and place.parent != sender:
+            self.host.send(place.parent, message)
+        if place.former and (place.parent == NOBODY or not self.several_trees):
+            for neighbour in place.former:
+                if neighbour not in (sender, place.parent):
+                    self.host.send(neighbour, message)
         if place.parent == NOBODY and place.role != "root" and not self.outlet.take_up(sender, message):
             self.hold(message)
 
