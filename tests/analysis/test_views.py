@@ -82,19 +82,19 @@ def test_views_say_what_the_analysis_says(spark: SparkSession, store: Store) -> 
 def test_a_single_trace_has_views_too(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = simulate(Run(scenario=Scenario(nodes=10, area_m=(400, 400), duration_s=12)))
     write_trace(tmp_path / "trace", result.recorder.batches())
-    sql(tmp_path / "trace", "select measure, value from measures where measure like 'within%'", as_json=True)
+    sql(str(tmp_path / "trace"), "select measure, value from measures where measure like 'within%'", as_json=True)
     told = {row["measure"]: row["value"] for row in json.loads(capsys.readouterr().out)}
     summary = summarise(result.recorder.table())
     assert told == pytest.approx({name: summary[name] for name in ("within_100ms", "within_250ms", "within_1s")})
-    sql(tmp_path / "trace", "select count(*) as n from events", as_json=True)
+    sql(str(tmp_path / "trace"), "select count(*) as n from events", as_json=True)
     assert json.loads(capsys.readouterr().out) == [{"n": summary["publications"]}]
     with pytest.raises(ConfigurationError, match="'points' is a view of campaigns"):
-        sql(tmp_path / "trace", "select * from points")
+        sql(str(tmp_path / "trace"), "select * from points")
 
 
 def test_a_wrong_query_is_one_line(spark: SparkSession, store: Store) -> None:
     with pytest.raises(ConfigurationError) as refusal:
-        sql(Path(str(store.directory)), "select nonsense from runs")
+        sql(str(store.directory), "select nonsense from runs")
     assert "nonsense" in str(refusal.value)
     assert "\n" not in str(refusal.value)
 

@@ -36,7 +36,7 @@ CAMPAIGN_ONLY = ("points", "summaries")
 
 def register_views(session: SparkSession, place: str | Path, names: Iterable[str] = VIEWS) -> list[str]:
     """Makes the named views of a campaign or a trace, as far as it has them, and says which."""
-    makers = _campaign_views(session, Path(place)) if is_campaign(place) else _trace_views(session, Path(place))
+    makers = _campaign_views(session, str(place)) if is_campaign(place) else _trace_views(session, str(place))
     made = [name for name in names if name in makers]
     for name in made:
         makers[name]().createOrReplaceTempView(name)
@@ -51,7 +51,7 @@ def named_views(query: str) -> list[str]:
 
 def is_campaign(place: str | Path) -> bool:
     try:
-        Store(Path(place)).manifest()
+        Store(place).manifest()
     except ConfigurationError:
         return False
     return True
@@ -60,7 +60,7 @@ def is_campaign(place: str | Path) -> bool:
 Maker = Callable[[], DataFrame]
 
 
-def _campaign_views(session: SparkSession, place: Path) -> dict[str, Maker]:
+def _campaign_views(session: SparkSession, place: str) -> dict[str, Maker]:
     store = Store(place)
     makers = _rows_views(partial(read_traces, session, store.trace))
     makers["runs"] = lambda: _frame(session, _runs(store))
@@ -70,7 +70,7 @@ def _campaign_views(session: SparkSession, place: Path) -> dict[str, Maker]:
     return makers
 
 
-def _trace_views(session: SparkSession, place: Path) -> dict[str, Maker]:
+def _trace_views(session: SparkSession, place: str) -> dict[str, Maker]:
     read = partial(read_traces, session, place)
     makers = _rows_views(read)
     makers["runs"] = lambda: read().select(RUN).distinct()

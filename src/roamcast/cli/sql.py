@@ -1,7 +1,6 @@
 """`roamcast sql`: questions in SQL to a campaign or a trace."""
 
 import logging
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +13,7 @@ ROWS_SHOWN = 100
 
 
 def sql(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's directory, or a trace's.")],
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory or URI of a campaign or a trace.")],
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Such as: select * from summaries")],
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
     remote: Annotated[str, typer.Option(help="A Spark Connect server instead, as sc://host:port.")] = "",
@@ -36,7 +35,7 @@ def sql(
     made = register_views(session, directory, wanted)
     for name in wanted:
         if name not in made and name in CAMPAIGN_ONLY:
-            raise ConfigurationError(f"query: {name!r} is a view of campaigns; {str(directory)!r} holds a single trace")
+            raise ConfigurationError(f"query: {name!r} is a view of campaigns; {directory!r} holds a single trace")
     try:
         found: Any = session.sql(query).toArrow()
     except PySparkException as error:
