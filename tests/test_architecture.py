@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocols",),
     ("trace",),
     ("world", "live", "testing"),
-    ("checkers",),
+    ("checkers", "hunt"),
     ("campaign",),
     ("analysis",),
     ("report", "bench"),
