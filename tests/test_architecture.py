@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocols",),
     ("trace",),
     ("world", "live", "testing"),
-    ("checkers",),
+    ("checkers", "hunt"),
     ("campaign",),
     ("analysis",),
     ("report", "bench"),
@@ -35,7 +35,16 @@ IMPURE = {
 }
 """Clocks, randomness, threads and the outside world: a protocol has its host instead."""
 
+BUILDS_ON: dict[str, set[str]] = {
+    "odmrp": {"routing"},
+    "overlays": {"routing"},
+    "somer": {"trees"},
+    "somer_plus": {"trees"},
+}
+"""Systems do not import each other. `routing` is a service, `trees` the lower layer of both SOMERs."""
+
 MODULES = sorted(ROOT.rglob("*.py"))
+SYSTEMS = sorted(path.parent.name for path in (ROOT / "protocols").glob("*/__init__.py"))
 
 
 class Import:
@@ -80,7 +89,7 @@ def layer(name: str) -> int:
     for height, packages in enumerate(LAYERS):
         if name in packages:
             return height
-    raise AssertionError(f"roamcast.{name} stands in no layer; add it to LAYERS where it belongs")
+    raise AssertionError(f"roamcast.{name} is in no layer; add it to LAYERS where it belongs")
 
 
 def upward(own: str, tree: ast.AST) -> list[str]:
@@ -98,6 +107,18 @@ def impure(tree: ast.AST) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "print", "input"):
             found.append(f"line {node.lineno}: {ast.unparse(node.func)}()")
+    return found
+
+
+def foreign_systems(system: str, tree: ast.AST) -> list[str]:
+    """The imports of a module of `system` that name a system it does not build on."""
+    found = []
+    for each in imports(tree):
+        for name in each.names[:1]:
+            parts = name.split(".")
+            is_system = parts[:2] == ["roamcast", "protocols"] and len(parts) > 2 and parts[2] in SYSTEMS
+            if is_system and parts[2] not in {system, *BUILDS_ON.get(system, ())}:
+                found.append(f"line {each.line}: {name}")
     return found
 
 
@@ -129,6 +150,13 @@ def test_protocols_see_the_world_only_through_their_host(path: Path) -> None:
     assert impure(parsed(path)) == []
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_systems_do_not_import_each_other(system: str) -> None:
+    modules = (ROOT / "protocols" / system).rglob("*.py")
+    found = {identity(path): foreign_systems(system, parsed(path)) for path in modules}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     try:
         TopologicalSorter(import_graph(MODULES)).prepare()
@@ -149,6 +177,8 @@ def test_the_checks_see_what_they_are_made_for() -> None:
     assert upward("world", ast.parse("from roamcast import live, trace")) != []
     assert upward("world", ast.parse("if TYPE_CHECKING:\n    from roamcast.cli import main")) != []
     assert upward("world", ast.parse("from roamcast.protocols import api\nfrom roamcast.world import files")) == []
+    assert foreign_systems("odmrp", ast.parse("from roamcast.protocols.overlays.search import Search")) != []
+    assert foreign_systems("odmrp", ast.parse("from roamcast.protocols.routing import unicast")) == []
     assert impure(ast.parse("import os.path")) != []
     assert impure(ast.parse("def f():\n    from time import monotonic")) != []
     assert impure(ast.parse("print('here')")) != []

@@ -1,4 +1,4 @@
-/* Floods and unicasts over 802.11 in ns-3: what Roamcast's `dcf` radio with preset `ns3` is measured beside.
+/* Floods and unicasts over 802.11 in ns-3: what Roamcast's 802.11 radios are measured beside.
  *
  *     wireless LOAD SEED
  *
@@ -6,9 +6,10 @@
  * are, who floods when, who sends a packet to whom when. The answer is one line of JSON.
  *
  * What is modelled
- *   radio     ad hoc 802.11b, every frame at 2 Mbit/s with the long preamble; all signals within range arrive equally
- *             strong, nothing arrives from beyond; propagation at the speed of light; ns-3's own queue, error model and
- *             retry limits.
+ *   radio     ad hoc 802.11b, every frame at 2 Mbit/s with the long preamble, or ad hoc 802.11g with OFDM alone;
+ *             propagation at the speed of light; ns-3's own queue, error model and retry limits.
+ *   signal    without `gain_db` statements all signals within range arrive equally strong, nothing arrives from beyond.
+ *             With them, they say how strong each node arrives at each other one, and nothing else arrives.
  *   flood     the source broadcasts; whoever receives a flood for the first time broadcasts it once, after a uniform
  *             time up to the load's jitter.
  *   packet    one unicast to a neighbour, acknowledged.
@@ -44,12 +45,23 @@ namespace
 constexpr uint16_t PROTOCOL = 0x88b5; // EtherType for local experiments
 constexpr uint32_t ACK_BYTES = 14;
 constexpr int EVERYBODY = -1;
+constexpr double TX_POWER_DBM = 16.0206;    // ns-3's default
+constexpr double SENSITIVITY_DBM = -82.0;   // a preamble below this is not detected, by ns-3's default
+constexpr double OUT_OF_REACH_DB = 1000.0;  // loss between nodes that do not reach each other at all
 
 struct Sending
 {
     double t_s;
     int source;
     int destination; // EVERYBODY for a flood
+};
+
+/** How strong one node arrives at another. */
+struct Gain
+{
+    uint32_t from;
+    uint32_t to;
+    double db; // above the weakest signal that can be received
 };
 
 struct Load
@@ -59,7 +71,11 @@ struct Load
     double measuredBeforeS = 0;
     double jitterS = 0;
     uint32_t payloadBytes = 0;
+    std::string radio = "802.11b";
+    int dataRateMbps = 2;
+    int broadcastRateMbps = 2;
     std::vector<Vector> positions;
+    std::vector<Gain> gains;
     std::vector<Sending> sendings;
 };
 
@@ -113,6 +129,24 @@ ReadLoad(const char* path)
         else if (what == "payload_bytes")
         {
             words >> load.payloadBytes;
+        }
+        else if (what == "radio")
+        {
+            words >> load.radio;
+        }
+        else if (what == "data_rate_mbps")
+        {
+            words >> load.dataRateMbps;
+        }
+        else if (what == "broadcast_rate_mbps")
+        {
+            words >> load.broadcastRateMbps;
+        }
+        else if (what == "gain_db")
+        {
+            Gain gain{0, 0, 0};
+            words >> gain.from >> gain.to >> gain.db;
+            load.gains.push_back(gain);
         }
         else if (what == "node")
         {
@@ -200,20 +234,31 @@ class Network
 
         YansWifiChannelHelper channel;
         channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel");
-        channel.AddPropagationLoss("ns3::RangePropagationLossModel", "MaxRange", DoubleValue(m_load.rangeM));
+        if (m_load.gains.empty())
+        {
+            channel.AddPropagationLoss("ns3::RangePropagationLossModel", "MaxRange", DoubleValue(m_load.rangeM));
+        }
+        Ptr<YansWifiChannel> air = channel.Create();
+        if (!m_load.gains.empty())
+        {
+            air->SetPropagationLossModel(Losses(nodes));
+        }
         YansWifiPhyHelper phy;
-        phy.SetChannel(channel.Create());
+        phy.SetChannel(air);
 
         WifiHelper wifi;
-        wifi.SetStandard(WIFI_STANDARD_80211b);
-        const StringValue mode("DsssRate2Mbps");
+        const bool isOfdm = m_load.radio == "802.11g";
+        wifi.SetStandard(isOfdm ? WIFI_STANDARD_80211g : WIFI_STANDARD_80211b);
+        const std::string family = isOfdm ? "ErpOfdmRate" : "DsssRate";
+        const StringValue data(family + std::to_string(m_load.dataRateMbps) + "Mbps");
+        const StringValue broadcast(family + std::to_string(m_load.broadcastRateMbps) + "Mbps");
         wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager",
                                      "DataMode",
-                                     mode,
+                                     data,
                                      "ControlMode",
-                                     mode,
+                                     broadcast,
                                      "NonUnicastMode",
-                                     mode);
+                                     broadcast);
         WifiMacHelper mac;
         mac.SetType("ns3::AdhocWifiMac");
         NetDeviceContainer devices = wifi.Install(phy, mac, nodes);
@@ -228,6 +273,20 @@ class Network
             m_devices.push_back(device);
             m_seen.emplace_back(m_load.sendings.size(), false);
         }
+    }
+
+    Ptr<PropagationLossModel> Losses(const NodeContainer& nodes) const
+    {
+        auto losses = CreateObject<MatrixPropagationLossModel>();
+        losses->SetDefaultLoss(OUT_OF_REACH_DB);
+        for (const Gain& gain : m_load.gains)
+        {
+            losses->SetLoss(nodes.Get(gain.from)->GetObject<MobilityModel>(),
+                            nodes.Get(gain.to)->GetObject<MobilityModel>(),
+                            TX_POWER_DBM - SENSITIVITY_DBM - gain.db,
+                            false);
+        }
+        return losses;
     }
 
     void Begin(uint32_t number)

@@ -5,7 +5,8 @@ from math import inf
 
 import pytest
 
-from roamcast.analysis.comparisons import contest, difference, holm, interval, pairwise
+from roamcast.analysis.comparisons import contest, pairwise
+from roamcast.analysis.intervals import difference, holm, interval
 from roamcast.analysis.student import quantile, two_sided
 
 
@@ -22,9 +23,9 @@ def test_interval_of_a_textbook_sample() -> None:
     assert found.half_width == pytest.approx(2.364624 * 2.13809 / 8**0.5, rel=1e-5)
 
 
-def test_one_observation_says_nothing_and_equal_ones_everything() -> None:
-    assert interval([3.0]) == (1, 3.0, inf, 1.0)
-    assert interval([3.0, 3.0, 3.0]) == (3, 3.0, 0.0, 0.0)
+def test_one_observation_says_nothing_and_equal_ones_as_much_as_their_signs() -> None:
+    assert interval([3.0]) == (1, 3.0, -inf, inf, 1.0)
+    assert interval([3.0, 3.0, 3.0]) == (3, 3.0, 3.0, 3.0, 0.25)
     assert interval([0.0, 0.0]).p == 1.0
 
 
@@ -32,7 +33,7 @@ def test_differences_are_taken_by_seed() -> None:
     """The networks differ by hundreds, the contenders by one in each."""
     mine = {1: 101.0, 2: 502.0, 3: 901.0}
     theirs = {3: 900.0, 1: 100.0, 2: 501.0, 9: 7.0}
-    assert difference(mine, theirs)[:3] == (3, 1.0, 0.0)
+    assert difference(mine, theirs)[:4] == (3, 1.0, 1.0, 1.0)
 
 
 def test_rounding_is_no_difference() -> None:

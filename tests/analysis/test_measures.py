@@ -126,7 +126,7 @@ def test_a_new_measure_is_one_declaration(spark: SparkSession, traces: Any, awkw
     found = {row.run_id: row.drops_per_publication for row in rows}
     assert found["awkward"] == 0.5
     for table in [*traces.values(), awkward]:
-        alone = Evaluator(TraceRelations(table)).value(declared["drops_per_publication"])
+        alone = Evaluator(TraceRelations.of_trace(table)).value(declared["drops_per_publication"])
         assert equal(found[table["run_id"][0].as_py()], alone)
 
 

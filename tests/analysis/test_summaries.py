@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from scipy import stats  # type: ignore[import-untyped]
 
+from roamcast.analysis.intervals import mean_interval
 from roamcast.analysis.summaries import (
     mean_breakdowns,
     normalised,
@@ -39,75 +39,66 @@ def plan() -> Any:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, plan: Any) -> Any:
+def tables(plan: Any) -> Any:
     values = [
         (f"{label}{seed}", "latency_ms_mean", value)
         for label in LATENCY
         for seed, value in enumerate(LATENCY[label], 1)
     ]
     values.append(("b5", "latency_ms_mean", 100.0))
-    long = spark.createDataFrame(values, "run_id string, measure string, value double")
-    against = spark.createDataFrame(rivals(plan, "a"))
-    return spark.createDataFrame(plan.drop_columns(["run", "speed"])), long, against
+    long = pd.DataFrame(values, columns=["run_id", "measure", "value"])
+    return plan.to_pandas(), long, rivals(plan, "a").to_pandas()
 
 
-def test_mean_and_interval_by_hand(tables: Any) -> None:
-    """10, 12, 11, 13: mean 11.5, s = 1.291, t(3) = 3.1824, so the half-width is 2.054."""
+def test_a_point_has_the_mean_and_the_interval_of_its_runs(tables: Any) -> None:
     plan, long, _ = tables
-    first = summarise_points(plan, long).where("point = 0").collect()[0]
-    assert (first.n, first.mean) == (4, 11.5)
-    assert first.half_width == pytest.approx(2.0543, abs=1e-4)
-    assert (first.low, first.high) == pytest.approx((11.5 - 2.0543, 11.5 + 2.0543), abs=1e-4)
+    first = summarise_points(plan, long).query("point == 0").iloc[0]
+    expected = mean_interval(LATENCY["a"])
+    assert (first["n"], first["mean"], first["measure"]) == (4, 11.5, "latency_ms_mean")
+    assert (first["low"], first["high"]) == (expected.low, expected.high)
 
 
-def test_intervals_agree_with_scipy_for_few_and_many_runs(spark: SparkSession) -> None:
-    import numpy as np
-
-    counts = (2, 3, 20, 201, 202, 600)
-    random = np.random.default_rng(1)
-    samples = {count: random.normal(5, 2, count) for count in counts}
-    names = [(f"{count}-{place}", count, value) for count in counts for place, value in enumerate(samples[count])]
-    plan = spark.createDataFrame([(name, count) for name, count, _ in names], "run_id string, point int")
-    long = spark.createDataFrame(
-        [(name, "m", float(value)) for name, _, value in names], "run_id string, measure string, value double"
-    )
-    for row in summarise_points(plan, long).collect():
-        low, high = stats.t.interval(0.95, row.n - 1, samples[row.point].mean(), stats.sem(samples[row.point]))
-        assert (row.low, row.high) == pytest.approx((low, high), rel=1e-8)
+def test_the_interval_of_a_share_stays_between_0_and_1() -> None:
+    plan = pd.DataFrame({"run_id": list("abcd"), "point": 0})
+    long = pd.DataFrame({"run_id": list("abcd"), "measure": "delivery_ratio", "value": [1.0, 0.9, 1.0, 1.0]})
+    row = summarise_points(plan, long).iloc[0]
+    assert 0 <= row["low"] < row["mean"] < row["high"] <= 1
 
 
-def test_one_run_has_a_mean_and_no_interval(spark: SparkSession) -> None:
-    plan = spark.createDataFrame([("r", 0)], "run_id string, point int")
-    long = spark.createDataFrame([("r", "m", 3.0)], "run_id string, measure string, value double")
-    row = summarise_points(plan, long).collect()[0]
-    assert (row.n, row.mean, row.half_width, row.low) == (1, 3.0, None, None)
+def test_one_run_has_a_mean_and_no_interval() -> None:
+    plan = pd.DataFrame({"run_id": ["r"], "point": [0]})
+    long = pd.DataFrame({"run_id": ["r"], "measure": ["hops_mean"], "value": [3.0]})
+    row = summarise_points(plan, long).iloc[0]
+    assert (row["n"], row["mean"]) == (1, 3.0)
+    assert pd.isna(row["half_width"])
+    assert pd.isna(row["low"])
 
 
 def test_differences_are_paired_by_seed(tables: Any) -> None:
     """5, 4, 5.5, 4: mean 4.625; the fifth seed of b has no partner and does not count."""
-    row = paired_differences(*tables).collect()[0]
+    row = paired_differences(*tables).iloc[0]
     differences = [b - a for a, b in zip(LATENCY["a"], LATENCY["b"], strict=True)]
     low, high = stats.t.interval(0.95, 3, pd.Series(differences).mean(), stats.sem(differences))
-    assert (row.point, row.baseline, row.n, row.mean) == (1, 0, 4, 4.625)
-    assert (row.low, row.high) == pytest.approx((low, high))
-    assert row.relative == pytest.approx(4.625 / 11.5)
-    assert row.significant
+    assert (row["point"], row["baseline"], row["n"], row["mean"]) == (1, 0, 4, 4.625)
+    assert (row["low"], row["high"]) == pytest.approx((low, high))
+    assert row["p"] == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
+    assert row["relative"] == pytest.approx(4.625 / 11.5)
+    assert row["significant"]
 
 
 def test_normalised_to_the_worst_and_to_the_baseline(tables: Any) -> None:
     plan, long, against = tables
-    found = {(row.to, row.point): row.mean for row in normalised(plan, summarise_points(plan, long), against).collect()}
+    table = normalised(plan, summarise_points(plan, long), against)
+    found = {(row.to, row.point): row.mean for row in table.itertuples()}
     mean_b = (sum(LATENCY["b"]) + 100) / 5
     assert found == pytest.approx({("worst", 0): 11.5 / mean_b, ("worst", 1): 1.0, ("baseline", 1): mean_b / 11.5})
 
 
-def test_a_run_without_the_key_counts_as_zero(spark: SparkSession) -> None:
-    plan = spark.createDataFrame([("r", 0), ("s", 0)], "run_id string, point int")
-    parts = spark.createDataFrame(
-        [("r", "frames", "Hello", 6.0)], "run_id string, measure string, key string, value double"
-    )
-    row = mean_breakdowns(plan, plan.select("run_id"), parts).collect()[0]
-    assert (row.key, row.mean) == ("Hello", 3.0)
+def test_a_run_without_the_key_counts_as_zero() -> None:
+    plan = pd.DataFrame({"run_id": ["r", "s"], "point": [0, 0]})
+    parts = pd.DataFrame([("r", "frames", "Hello", 6.0)], columns=["run_id", "measure", "key", "value"])
+    row = mean_breakdowns(plan, ["r", "s"], parts).iloc[0]
+    assert (row["key"], row["mean"]) == ("Hello", 3.0)
 
 
 def test_rivals_share_place_and_parameters() -> None:

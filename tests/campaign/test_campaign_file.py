@@ -116,8 +116,8 @@ WRONG = {
     'protocols = ["flooding"]\n[stop]\nmeasure = "x"\nhalf_width = 1\n': ["stop.measure", "'x'", "delivery_ratio"],
     'protocols = ["flooding"]\n[stop]\nmeasure = "expected"\n': ["half_width", "relative"],
     'protocols = ["flooding"]\n[stop]\nmeasure = "expected"\nrelative = 0\n': ["relative", "0", "above 0"],
-    'protocols = ["flooding"]\n[stop]\nmeasure = "expected"\nrelative = 1\nbatch = 1\n': ["batch", "1", "at least 2"],
-    'protocols = ["flooding"]\n[stop]\nmeasure = "expected"\nrelative = 1\ncap = 2\n': ["cap", "2", "batch"],
+    'protocols = ["flooding"]\n[stop]\nmeasure = "expected"\nrelative = 1\nbatch = 0\n': ["batch", "0", "at least 1"],
+    'protocols = ["flooding"]\n[stop]\nmeasure = "expected"\nrelative = 1\ncap = 1\n': ["cap", "1", "between 2 and"],
 }
 
 

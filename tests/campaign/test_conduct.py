@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision, analyse, measured_runs
+from roamcast.campaign.commits import trace_files
 from roamcast.campaign.conduct import Conductor, Ending, Progress
 from roamcast.campaign.execute import CampaignStoppedError
 from roamcast.campaign.plan import decode_run
@@ -48,8 +49,9 @@ def conducted(
 def stored_rows(store: Store) -> list[str]:
     """Every committed trace row, but for what the clock says about the run."""
     partitions = ds.partitioning(pa.schema([("batch", pa.string()), ("kind", pa.string())]), flavor="hive")
-    table = ds.dataset(store.trace, format="parquet", schema=SCHEMA, partitioning=partitions).to_table()
-    table = table.select(SCHEMA.names)
+    dataset = ds.dataset(store.trace.path, format="parquet", schema=SCHEMA, partitioning=partitions)
+    assert sorted(dataset.files) == sorted(str(store.trace.path / file.path) for file in trace_files(store.trace).files)
+    table = dataset.to_table().select(SCHEMA.names)
     rows = [row | {"value": None} if row["kind"] == "run" else row for row in table.to_pylist()]
     return sorted(map(repr, rows))
 
@@ -69,17 +71,20 @@ def test_the_traces_are_those_of_the_simulator(done: Store) -> None:
         assert done.outcomes()[row["run_id"]].detail == result.recorder.trace_hash()
         assert done.outcomes()[row["run_id"]].rows == result.recorder.table().num_rows
         expected += map(repr, result.recorder.table().to_pylist())
-    assert sorted(row for row in stored_rows(done) if "'kind': 'run'" not in row) == sorted(expected)
-    assert not (done.directory / "staging").exists()
+    added = ("'kind': 'run'", "'kind': 'measure'")  # by the campaign
+    assert sorted(row for row in stored_rows(done) if not any(kind in row for kind in added)) == sorted(expected)
+    assert {path.name for path in done.directory.path.iterdir()} == {
+        *("campaign.json", "campaign.toml", "commits", "lock", "plan.parquet", "trace"),
+    }
 
 
 def test_a_finished_campaign_does_nothing_again(spark: SparkSession, done: Store) -> None:
-    before = sorted(done.trace.rglob("*"))
+    before = sorted(done.directory.files())
     told: list[Progress] = []
-    conductor = Conductor(done.file, done.directory, master="local[2]")
+    conductor = Conductor(done.directory.path / "campaign.toml", done.directory, master="local[2]")
     ending = conductor.conduct(spark, precise=Precision(spark, done), on_progress=told.append)
     assert ending == Ending(planned=6, skipped=6, failed=[])
-    assert sorted(done.trace.rglob("*")) == before
+    assert sorted(done.directory.files()) == before
     assert told[0] == Progress(planned=6, done=6, failed=0, simulated=0, running=0)
 
 
@@ -154,7 +159,7 @@ def test_what_is_no_runs_fault_ends_the_campaign_and_loses_nothing(spark: SparkS
         yield from batches
 
     spark.sparkContext.setLogLevel("OFF")
-    with pytest.raises(CampaignStoppedError, match="Spark gave up"):
+    with pytest.raises(CampaignStoppedError, match=r"^Spark gave up: OSError: the disk is full$"):
         conducted(spark, tmp_path, SMALL, worker)
     spark.sparkContext.setLogLevel("ERROR")
     store, ending = conducted(spark, tmp_path, SMALL)
@@ -182,8 +187,9 @@ def test_tasks_that_fail_at_first_leave_the_same_rows(spark: SparkSession, tmp_p
 STOPPING = """
 protocols = ["flooding", "gossip"]
 [stop]
-measure = "hops_mean"
+measure = "{measure}"
 half_width = {half_width}
+least = 2
 batch = 2
 cap = 5
 [scenario]
@@ -197,9 +203,10 @@ scenario.radio.range_m = [250, 10_000]
 
 
 def test_the_rule_stops_where_the_mean_is_known_and_goes_on_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
-    """With a range of 10 km every delivery takes one hop under every seed: two seeds say it all."""
-    store, ending = conducted(spark, tmp_path, STOPPING.format(half_width=1e-6))
-    runs = measured_runs(spark, store).toPandas()
+    """With a range of 10 km every delivery takes one hop and about the same time: two seeds tell it to 0.5 ms."""
+    text = STOPPING.format(measure="latency_ms_mean", half_width=0.5)
+    store, ending = conducted(spark, tmp_path, text)
+    runs = measured_runs(spark, store)
     seeds = runs.groupby(["range_m", "protocol"])["seed"].agg(list).to_dict()
     assert seeds == {
         (reach, protocol): [1, 2] if reach == "10000" else [1, 2, 3, 4, 5]
@@ -207,10 +214,19 @@ def test_the_rule_stops_where_the_mean_is_known_and_goes_on_elsewhere(spark: Spa
         for protocol in ("flooding", "gossip")
     }
     assert ending.planned == 14
-    again = conducted(spark, tmp_path, STOPPING.format(half_width=1e-6))[1]
+    again = conducted(spark, tmp_path, text)[1]
     assert (again.planned, again.skipped) == (14, 14)  # the same decisions from what is there
 
 
 def test_a_generous_rule_stops_after_the_first_round(spark: SparkSession, tmp_path: Path) -> None:
-    _, ending = conducted(spark, tmp_path, STOPPING.format(half_width=1000))
+    _, ending = conducted(spark, tmp_path, STOPPING.format(measure="latency_ms_mean", half_width=1000))
     assert ending.planned == 8
+
+
+def test_the_rule_does_not_stop_because_all_seeds_agree(spark: SparkSession, tmp_path: Path) -> None:
+    """With a range of 10 km every delivery takes one hop. That says nothing about the seeds that were not looked at."""
+    store, _ = conducted(spark, tmp_path, STOPPING.format(measure="hops_mean", half_width=0.5))
+    runs = measured_runs(spark, store)
+    equal = runs[runs["range_m"] == "10000"]
+    assert equal["hops_mean"].nunique() == 1
+    assert sorted(equal["seed"].unique()) == [1, 2, 3, 4, 5]

@@ -51,7 +51,7 @@ def test_a_scenario_that_makes_no_sense_is_refused(scenario: Path, capsys: pytes
 
 
 def test_an_answer_gives_its_reasons(capsys: pytest.CaptureFixture[str]) -> None:
-    measures = {"delivery_ratio": Estimate(12, 0.98, 0.01), "latency_ms_mean": Estimate(12, 7.5, 0.25)}
+    measures = {"delivery_ratio": Estimate(12, 0.98, 0.97, 0.99), "latency_ms_mean": Estimate(12, 7.5, 7.25, 7.75)}
     chosen = Evidence("gossip", "gossip", {}, "meets", measures, None)
     lossy = Evidence("somer", "somer", {}, "misses", measures, Dropped(1, "certainly misses delivery >= 0.95"))
     answer = Advice(
@@ -65,7 +65,7 @@ def test_an_answer_gives_its_reasons(capsys: pytest.CaptureFixture[str]) -> None
         level=(),
         open=(),
         runner_up="flooding",
-        lead=Estimate(12, -1.5, 0.5),
+        lead=Estimate(12, -1.5, -2.0, -1.0),
         evidence=(chosen, lossy),
         commands=("roamcast simulate --scenario net.toml --protocol gossip",),
     )

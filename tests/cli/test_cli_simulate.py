@@ -121,7 +121,7 @@ def test_the_summary_is_readable(capfd: pytest.CaptureFixture[str]) -> None:
         (["--set", "jitter_s=-1"], "jitter_s = -1.0: must be between 0 and 60 s"),
         (["--nodes", "5", "--publishers", "6"], "workload.publishers = 6: must be at most nodes (5)"),
         (["--nodes", "0"], "nodes = 0: must be between 1 and 100000"),
-        (["--radio", "laser"], "'laser' is not one of 'ideal', '802.11b'"),
+        (["--radio", "laser"], "'laser' is not one of 'ideal', 'lora', '802.11b', '802.11g'"),
         (["--mobility", "movements"], "'movements' is not one of"),
         (["--range", "nan"], "range_m = nan: must be a finite number"),
         (["--trace", "/proc/nowhere"], "trace: cannot write to '/proc/nowhere'"),

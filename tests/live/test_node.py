@@ -85,7 +85,10 @@ async def refused_settings(settings: NodeSettings) -> None:
         (NodeSettings(address=1), "neighbourhood: none given"),
         (NodeSettings(address=1, protocol="smoke", peers=(("127.0.0.1", 9),)), "protocol: 'smoke' is unknown"),
         (NodeSettings(address=1, listen=("127.0.0.1", 5), group=("239.1.1.1", 6)), "port 5 must be the port of"),
-        (NodeSettings(address=1, listen=("203.0.113.7", 0), peers=(("127.0.0.1", 9),)), "cannot open 203.0.113.7:0"),
+        (
+            NodeSettings(address=1, listen=("203.0.113.7", 0), peers=(("127.0.0.1", 9),), plain=True),
+            "cannot open 203.0.113.7:0",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: NodeSettings, expected: str) -> None:

@@ -5,18 +5,16 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Analysis, Precision, analyse
+from roamcast.campaign.commits import FAILED, Outcome
 from roamcast.campaign.conduct import Conductor
-from roamcast.campaign.store import Store
-from roamcast.campaign.worker import FAILED, outcome_row
+from roamcast.campaign.store import Store, Written
 from roamcast.report.campaign_page import render
 from roamcast.report.figures import Layout, measure_figure
 from roamcast.report.wording import number, percent, setting_title, setting_value, with_interval
@@ -62,7 +60,7 @@ def test_it_holds_what_a_reviewer_asks_for(analysed: tuple[Store, Analysis], pag
     assert "2026-01-02 03:04 UTC" in html
     assert html.count("<svg") >= 6
     mean = analysis.points[(analysis.points["point"] == 0) & (analysis.points["measure"] == "frames_per_delivery")]
-    assert with_interval(mean["mean"].iloc[0], mean["half_width"].iloc[0]) in html
+    assert with_interval(*mean[["mean", "low", "high"]].iloc[0]) in html
     assert "Failed runs" not in html
 
 
@@ -82,13 +80,10 @@ def test_failed_and_missing_runs_are_told(analysed: tuple[Store, Analysis], tmp_
     whole, analysis = analysed
     store = Store(shutil.copytree(whole.directory, tmp_path / "out"))
     lost, failed = sorted(store.outcomes())[:2]
-    for path in sorted(store.trace.glob("batch=*/kind=run/*.parquet")):
-        rows = pq.read_table(path)
-        pq.write_table(rows.filter(pc.invert(pc.is_in(rows["run_id"], value_set=pa.array([lost, failed])))), path)
-    place = store.trace / "batch=99999" / "kind=run"
-    place.mkdir(parents=True)
-    row = outcome_row(failed, FAILED, "ValueError: <b>oops</b>", 0.1, 0)
-    pq.write_table(pa.Table.from_batches([row]).drop_columns("kind"), place / "part-0.parquet")
+    for commit in store.commits():
+        kept = [run for run in commit.runs if run.run_id not in (lost, failed)]
+        store.directory.write(commit.name, msgspec.json.encode(msgspec.structs.replace(commit, runs=kept)))
+    store.commit(99999, [Written([], [Outcome(failed, FAILED, "ValueError: <b>oops</b>", 0.1, 0)])])
     html = render(store, analysis, NOW)
     assert "1 run failed" in html
     assert "1 run has not been simulated yet" in html
@@ -156,10 +151,10 @@ def test_a_contender_without_the_swept_parameter_is_the_same_all_along(tmp_path:
 
 
 def test_numbers_have_the_digits_that_their_interval_justifies() -> None:
-    assert with_interval(12.3456, 0.0234) == "12.346 ± 0.023"
-    assert with_interval(1234.56, 78.9) == "1,235 ± 79"
-    assert with_interval(5.0, float("nan")) == "5"
-    assert with_interval(None, None) == "–"
+    assert with_interval(12.3456, 12.3456 - 0.0234, 12.3456 + 0.0234) == "12.346 ± 0.023"
+    assert with_interval(1234.56, 1234.56 - 78.9, 1234.56 + 78.9) == "1,235 ± 79"
+    assert with_interval(5.0, float("nan"), float("nan")) == "5"
+    assert with_interval(None, None, None) == "–"
     assert number(-0.5) == "−0.5"
     assert percent(-0.294) == "−29 %"
     assert percent(0.031) == "+3.1 %"

@@ -10,7 +10,8 @@ import msgspec
 
 from roamcast.advise.candidates import Candidate
 from roamcast.advise.judgement import Judgement, Question, Standing, shortfall
-from roamcast.analysis.comparisons import Interval, Observations, difference, interval
+from roamcast.analysis.intervals import Interval, Observations, difference, mean_interval
+from roamcast.trace.measures import RUN_MEASURES
 from roamcast.world.scenario import Scenario
 
 Outcome = Literal["certain", "level", "cautious", "unclear", "none"]
@@ -34,11 +35,12 @@ class Dropped(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A mean over networks and the half-width of its 95 % confidence interval; none from a single network."""
+    """A mean over networks and its 95 % confidence interval; none from a single network."""
 
     n: int
     mean: float
-    half_width: float | None
+    low: float | None
+    high: float | None
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -124,7 +126,9 @@ def _outcome(last: Judgement, level: tuple[str, ...], still_open: tuple[str, ...
 
 
 def estimate(found: Interval) -> Estimate:
-    return Estimate(found.n, found.mean, found.half_width if isfinite(found.half_width) else None)
+    if found.n < 2 or not isfinite(found.half_width):
+        return Estimate(found.n, found.mean, None, None)
+    return Estimate(found.n, found.mean, found.low, found.high)
 
 
 def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str, ...]:
@@ -159,6 +163,10 @@ def _evidence(candidate: Candidate, findings: Findings) -> Evidence:
         candidate.protocol,
         candidate.parameters,
         findings.standings.get(candidate.label),
-        {measure: estimate(interval(values.values())) for measure, values in measured.items() if values},
+        {
+            measure: estimate(mean_interval(values.values(), most=RUN_MEASURES[measure].most))
+            for measure, values in measured.items()
+            if values
+        },
         findings.dropped.get(candidate.label),
     )

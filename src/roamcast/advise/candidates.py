@@ -24,6 +24,7 @@ TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
     "sp-combo": {"refresh_period_s": (3.0, 20.0)},
     "dsapst": {"refresh_period_s": (3.0, 20.0), "probe_period_s": (30.0,)},
     # how many trees, and how fast they learn of each other
+    "somer-plus": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
     "somer": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
     # how long answers are collected before an event is sent for them, and how often the mesh is renewed
     "odmrp": {"answer_pause_s": (0.02,), "refresh_interval_s": (2.0, 10.0), "mobility_prediction": (True,)},
@@ -31,6 +32,8 @@ TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
     "georendezvous": {"graph": ("cells",), "rendezvous_points": (2, 4), "refresh_period_s": (20.0,)},
     # how many brokers, and how soon a silent one is given up
     "overlays": {"broker_share": (0.2, 0.7), "update_period_s": (10.0,), "home_timeout_s": (10.0,)},
+    # what a hello is worth, how soon leaves confirm, and how long events without a path are kept
+    "waymark": {"hello_price": (0.4, 4.0), "receipt_s": (0.05,), "custody_s": (0.0,)},
 }
 """Protocol -> parameter -> values worth trying besides the default."""
 

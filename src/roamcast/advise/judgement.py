@@ -23,7 +23,8 @@ from typing import Literal
 import msgspec
 
 from roamcast.advise.demands import Demand
-from roamcast.analysis.comparisons import Interval, Lead, Observations, holm, interval, pairwise
+from roamcast.analysis.comparisons import Lead, pairwise
+from roamcast.analysis.intervals import Interval, Observations, holm, interval
 from roamcast.analysis.student import CONFIDENCE
 
 Standing = Literal["meets", "misses", "unclear"]

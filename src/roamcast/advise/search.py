@@ -21,7 +21,7 @@ from roamcast.advise.advice import Advice, Dropped, Findings, Stage, give_advice
 from roamcast.advise.candidates import Candidate
 from roamcast.advise.judgement import Question, judge
 from roamcast.analysis.analyse import Precision, measured_runs
-from roamcast.analysis.comparisons import Observations
+from roamcast.analysis.intervals import Observations
 from roamcast.campaign.conduct import Conductor, Progress
 from roamcast.campaign.store import Store
 from roamcast.campaign.text import campaign_text
@@ -120,7 +120,7 @@ class Search:
                 errors.setdefault(row["protocol"], []).append(store.replay_command(row["run_id"]))
         failed = {name: f"{len(commands)} runs failed; replay: {commands[0]}" for name, commands in errors.items()}
         measures = self._question.measures
-        rows = measured_runs(session, store).select("protocol", "seed", *measures).toPandas()
+        rows = measured_runs(session, store)[["protocol", "seed", *measures]]
         return {str(name): _observations(mine, measures) for name, mine in rows.groupby("protocol")}, failed
 
 

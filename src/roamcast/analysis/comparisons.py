@@ -1,45 +1,23 @@
 """Who is better, and is it certain: paired t-tests between contenders that met the same networks.
 
-Two contenders are compared seed by seed over the seeds that both have; the difference is Student's (see `summaries`).
+Two contenders are compared seed by seed over the seeds that both have (`intervals.difference`).
 
-Among many contenders some look better than others by chance, so a contest does not ask who is best, but who can be
-ruled out: whoever is beaten by some other in a one-sided test. The truly best of k contenders meets k - 1 others; at
+Among many contenders some look better than others by chance. So a contest does not ask who is best, but who can be
+ruled out: whoever is beaten by some other in a one-sided test. The truly best of k contenders meets k - 1 others. At
 the level (1 - confidence) / (k - 1) for each of these tests, the probability that it is ruled out is at most
-1 - confidence. So the best is among those that are left with at least that confidence, whichever of them turns out to
-have the best mean; if one is left, it has won. (This is subset selection after Gupta, with Bonferroni's correction.)
+1 - confidence. So the best is among those that are left with at least that confidence, whichever of them has the best
+mean; if one is left, it has won. (This is subset selection after Gupta, with Bonferroni's correction.)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
-from math import inf, sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Literal, NamedTuple
 
-from roamcast.analysis.student import CONFIDENCE, quantile, two_sided
+from roamcast.analysis.intervals import Interval, Observations, difference
+from roamcast.analysis.student import CONFIDENCE
 
 Better = Literal["higher", "lower"]
-Observations = Mapping[int, float]
-"""What was measured under each seed."""
-
-ROUNDING = 1e-12
-"""Deviations below this share of the values are those of the arithmetic, not of the networks."""
-
-
-class Interval(NamedTuple):
-    """A mean, the half-width of its confidence interval, and how likely it is this far from 0 by chance."""
-
-    n: int
-    mean: float
-    half_width: float  # infinite with fewer than two observations
-    p: float  # two-sided; 1 with fewer than two observations
-
-    @property
-    def low(self) -> float:
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        return self.mean + self.half_width
 
 
 class Lead(NamedTuple):
@@ -62,36 +40,6 @@ class Contest(NamedTuple):
         return next(iter([*self.level, *self.behind]), None)
 
 
-def interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Interval:
-    """Of independent observations."""
-    observed = list(values)
-    n = len(observed)
-    if n < 2:
-        return Interval(n, observed[0] if observed else 0.0, inf, 1.0)
-    mean = fmean(observed)
-    error = stdev(observed) / sqrt(n)
-    if error <= ROUNDING * max(map(abs, observed)):
-        return Interval(n, mean, 0.0, 1.0 if mean == 0 else 0.0)
-    return Interval(n, mean, quantile(n - 1, confidence) * error, two_sided(mean / error, n - 1))
-
-
-def difference(mine: Observations, theirs: Observations, confidence: float = CONFIDENCE) -> Interval:
-    """Of `mine` minus `theirs`, by seed."""
-    scale = max([abs(value) for value in (*mine.values(), *theirs.values())], default=0.0)
-    gaps = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
-    return interval([gap if abs(gap) > ROUNDING * scale else 0.0 for gap in gaps], confidence)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Each p-value corrected for all: a test is passed at level a if its corrected value is at most a."""
-    corrected = [1.0] * len(p_values)
-    largest = 0.0
-    for passed, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - passed) * p_values[at]))
-        corrected[at] = largest
-    return corrected
-
-
 def pairwise(
     values: Mapping[str, Observations], better: Better, confidence: float = CONFIDENCE
 ) -> dict[tuple[str, str], Lead]:
@@ -102,8 +50,9 @@ def pairwise(
     for first, second in combinations(values, 2):
         gap = difference(values[first], values[second], confidence)
         is_told_apart = gap.p / 2 <= level  # one-sided
-        for names, mean in (((first, second), sign * gap.mean), ((second, first), -sign * gap.mean)):
-            leads[names] = Lead(gap._replace(mean=mean), is_told_apart and mean > 0)
+        ahead = gap if sign > 0 else gap.turned()
+        leads[first, second] = Lead(ahead, is_told_apart and ahead.mean > 0)
+        leads[second, first] = Lead(ahead.turned(), is_told_apart and ahead.mean < 0)
     return leads
 
 

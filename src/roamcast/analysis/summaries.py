@@ -1,96 +1,105 @@
-"""From measures per run to statements: means with 95 % confidence intervals, and differences between contenders.
+"""From measures per run to statements: means with confidence intervals, and differences between contenders.
 
-Seeds of a point are independent replicates, so the interval of a mean is Student's: mean ± t(n - 1) · s / sqrt(n). All
-contenders of a place meet the same network and workload under the same seed; their difference is therefore taken seed
-by seed, and its interval is that of the differences, which is much narrower than the two means would suggest.
+Seeds of a point are independent replicates. All contenders of a place meet the same network and workload under the same
+seed; their difference is therefore taken seed by seed, and its interval is that of the differences, which is much
+narrower than the two means would suggest. `intervals` makes every interval.
 
 Runs that failed are missing from the measures, and a measure that is undefined for a run (the latency of nothing) does
 not count; `n` says how many did.
+
+Tables are small here (one row per run and measure), so they are pandas frames. Inputs: `plan` has one row per run
+(`run_id`, `point`, `place`, `seed`, ...), `long` has `run_id`, `measure`, `value`.
 """
 
+from collections.abc import Iterable
+
+import pandas as pd
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
 
-from roamcast.analysis.student import quantile
-from roamcast.analysis.traces import RUN, ratio
+from roamcast.analysis.intervals import Interval, interval, mean_interval
+from roamcast.analysis.student import CONFIDENCE
 from roamcast.campaign.plan import SWEEPS
-from roamcast.trace.measures import RUN_MEASURES
-
-TABLE_DEGREES = 200
-NORMAL = 1.959963984540054
-_EXPANSION = (  # Abramowitz and Stegun 26.7.5; past 200 degrees of freedom right to nine digits
-    (NORMAL**3 + NORMAL) / 4,
-    (5 * NORMAL**5 + 16 * NORMAL**3 + 3 * NORMAL) / 96,
-    (3 * NORMAL**7 + 19 * NORMAL**5 + 17 * NORMAL**3 - 15 * NORMAL) / 384,
-)
+from roamcast.trace.measures import MEASURES
 
 STATISTICS = ("n", "mean", "half_width", "low", "high", "deviation")
 
 
-def in_long_form(measured: DataFrame) -> DataFrame:
+def in_long_form(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per run and measure; undefined ones are left out."""
-    numbers = [f.col(name).cast("double").alias(name) for name in RUN_MEASURES]
-    long = measured.select(RUN, *numbers).unpivot(RUN, list(RUN_MEASURES), "measure", "value")
-    return long.where(f.col("value").isNotNull()).select(RUN, "measure", "value")
+    measures = [name for name in MEASURES if name in runs]
+    numbers = runs[["run_id", *measures]].drop_duplicates("run_id")
+    long = numbers.melt("run_id", measures, "measure", "value").dropna(subset=["value"])
+    return long.assign(value=long["value"].astype(float))
 
 
-def summarise_points(plan: DataFrame, long: DataFrame) -> DataFrame:
+def summarise_points(plan: pd.DataFrame, long: pd.DataFrame, confidence: float = CONFIDENCE) -> pd.DataFrame:
     """Per point and measure: how many runs, their mean and its confidence interval."""
-    values = plan.select(RUN, "point").join(long, RUN)
-    return _with_interval(values, "point", "measure").select("point", "measure", *STATISTICS)
+    values = plan[["run_id", "point"]].merge(long, on="run_id")
+    rows = []
+    for (point, measure), group in values.groupby(["point", "measure"], sort=True):
+        found = mean_interval(group["value"], most=most_of(str(measure)), confidence=confidence)
+        rows.append((point, measure, *_statistics(found, group["value"])))
+    return pd.DataFrame(rows, columns=["point", "measure", *STATISTICS])
 
 
-def paired_differences(plan: DataFrame, long: DataFrame, rivals: DataFrame) -> DataFrame:
+def paired_differences(
+    plan: pd.DataFrame, long: pd.DataFrame, rivals: pd.DataFrame, confidence: float = CONFIDENCE
+) -> pd.DataFrame:
     """Per pair of points in `rivals` (`point`, `baseline`) and measure: the mean of value minus baseline's value.
 
-    `relative` is the mean difference as a share of the baseline's mean over the same seeds.
+    `relative` is the mean difference as a share of the baseline's mean over the same seeds. `p` is that of the paired
+    t-test, uncorrected: whoever shows several together corrects for their number (`intervals.holm`). `significant`
+    says whether the interval of this one difference excludes 0.
     """
-    values = plan.select(RUN, "point", "seed").join(long, RUN).select("point", "seed", "measure", "value")
-    theirs = values.select(f.col("point").alias("baseline"), "seed", "measure", f.col("value").alias("baseline_value"))
-    both = values.join(f.broadcast(rivals), "point").join(theirs, ["baseline", "seed", "measure"])
-    differences = both.withColumn("value", f.col("value") - f.col("baseline_value"))
-    keys = ("point", "baseline", "measure")
-    reference = differences.groupBy(*keys).agg(f.avg("baseline_value").alias("reference"))
-    return (
-        _with_interval(differences, *keys)
-        .join(reference, list(keys))
-        .withColumn("relative", ratio(f.col("mean"), f.abs("reference")))
-        .withColumn("significant", (f.col("low") > 0) | (f.col("high") < 0))
-        .select(*keys, *STATISTICS, "relative", "significant")
-    )
+    values = plan[["run_id", "point", "seed"]].merge(long, on="run_id").drop(columns="run_id")
+    theirs = values.rename(columns={"point": "baseline", "value": "baseline_value"})
+    both = values.merge(rivals, on="point").merge(theirs, on=["baseline", "seed", "measure"])
+    rows = []
+    for (point, baseline, measure), group in both.groupby(["point", "baseline", "measure"], sort=True):
+        gaps = group["value"] - group["baseline_value"]
+        found = interval(gaps, confidence)
+        reference = abs(group["baseline_value"].mean())
+        relative = found.mean / reference if reference else None
+        significant = found.n > 1 and (found.low > 0 or found.high < 0)
+        rows.append((point, baseline, measure, *_statistics(found, gaps), relative, found.p, significant))
+    return pd.DataFrame(rows, columns=["point", "baseline", "measure", *STATISTICS, "relative", "p", "significant"])
 
 
-def normalised(plan: DataFrame, summary: DataFrame, rivals: DataFrame) -> DataFrame:
+def normalised(plan: pd.DataFrame, summary: pd.DataFrame, rivals: pd.DataFrame) -> pd.DataFrame:
     """Means and intervals as shares of a reference, as the papers' figures show them; `to` names the reference.
 
     `worst` is the largest mean at the same place, `baseline` the baseline's mean there.
     """
-    places = plan.select("point", "place").distinct()
-    largest = f.max("mean").over(Window.partitionBy("place", "measure"))
-    to_worst = summary.join(f.broadcast(places), "point").withColumn("reference", largest)
-    theirs = summary.select(f.col("point").alias("baseline"), "measure", f.col("mean").alias("reference"))
-    to_baseline = summary.join(f.broadcast(rivals), "point").join(theirs, ["baseline", "measure"])
-    shares = [ratio(f.col(name), f.col("reference")).alias(name) for name in ("mean", "low", "high")]
-    return to_worst.select("point", "measure", f.lit("worst").alias("to"), "n", *shares).unionByName(
-        to_baseline.select("point", "measure", f.lit("baseline").alias("to"), "n", *shares)
-    )
+    places = plan[["point", "place"]].drop_duplicates()
+    to_worst = summary.merge(places, on="point")
+    to_worst["reference"] = to_worst.groupby(["place", "measure"])["mean"].transform("max")
+    theirs = summary[["point", "measure", "mean"]].rename(columns={"point": "baseline", "mean": "reference"})
+    to_baseline = summary.merge(rivals, on="point").merge(theirs, on=["baseline", "measure"])
+    parts = []
+    for name, table in (("worst", to_worst), ("baseline", to_baseline)):
+        reference = table["reference"].where(table["reference"] != 0)
+        shares = {column: table[column].astype(float) / reference for column in ("mean", "low", "high")}
+        parts.append(table[["point", "measure"]].assign(to=name, n=table["n"], **shares))
+    return pd.concat(parts, ignore_index=True)
 
 
-def summarise_timeline(plan: DataFrame, timeline: DataFrame) -> DataFrame:
+def summarise_timeline(plan: pd.DataFrame, timeline: pd.DataFrame, confidence: float = CONFIDENCE) -> pd.DataFrame:
     """Per point, time and measure: the mean over seeds and its confidence interval."""
-    values = plan.select(RUN, "point").join(timeline, RUN)
-    return _with_interval(values, "point", "t", "measure").select("point", "t", "measure", *STATISTICS)
+    values = plan[["run_id", "point"]].merge(timeline, on="run_id")
+    rows = []
+    for (point, t, measure), group in values.groupby(["point", "t", "measure"], sort=True):
+        found = mean_interval(group["value"], most=most_of(str(measure)), confidence=confidence)
+        rows.append((point, t, measure, *_statistics(found, group["value"])))
+    return pd.DataFrame(rows, columns=["point", "t", "measure", *STATISTICS])
 
 
-def mean_breakdowns(plan: DataFrame, measured: DataFrame, parts: DataFrame) -> DataFrame:
-    """Per point, measure and key: the mean per run; a run without the key counts as 0."""
-    counted = plan.select(RUN, "point").join(measured.select(RUN), RUN)
-    runs = counted.groupBy("point").agg(f.count(f.lit(1)).alias("runs"))
-    sums = counted.join(parts, RUN).groupBy("point", "measure", "key").agg(f.sum("value").alias("sum"))
-    return sums.join(f.broadcast(runs), "point").select(
-        "point", "measure", "key", (f.col("sum") / f.col("runs")).alias("mean")
-    )
+def mean_breakdowns(plan: pd.DataFrame, measured: Iterable[str], parts: pd.DataFrame) -> pd.DataFrame:
+    """Per point, measure and key: the mean over the measured runs; a run without the key counts as 0."""
+    counted = plan.loc[plan["run_id"].isin(list(measured)), ["run_id", "point"]]
+    runs = counted.groupby("point").size().rename("runs")
+    sums = counted.merge(parts, on="run_id").groupby(["point", "measure", "key"])["value"].sum().reset_index()
+    means = sums["value"] / sums["point"].map(runs)
+    return sums.assign(mean=means)[["point", "measure", "key", "mean"]]
 
 
 def rivals(plan: pa.Table, baseline: str) -> pa.Table:
@@ -109,21 +118,13 @@ def rivals(plan: pa.Table, baseline: str) -> pa.Table:
     return pa.Table.from_pylist(found, schema=pa.schema([("point", pa.int32()), ("baseline", pa.int32())]))
 
 
-def _with_interval(values: DataFrame, *keys: str) -> DataFrame:
-    sums = values.groupBy(*keys).agg(
-        f.count("value").alias("n"), f.avg("value").alias("mean"), f.stddev_samp("value").alias("deviation")
-    )
-    half_width = f.col("quantile") * f.col("deviation") / f.sqrt("n")
-    return (
-        sums.withColumn("quantile", _quantile_of(f.col("n") - 1))
-        .withColumn("half_width", f.when(f.col("n") > 1, half_width))
-        .withColumn("low", f.col("mean") - f.col("half_width"))
-        .withColumn("high", f.col("mean") + f.col("half_width"))
-    )
+def most_of(measure: str) -> float | None:
+    """The upper bound of a measure that is a share."""
+    return MEASURES[measure].most if measure in MEASURES else None
 
 
-def _quantile_of(degrees: Column) -> Column:
-    """Student's quantile: from a table up to `TABLE_DEGREES`, above from its expansion around the normal one."""
-    table = f.array(*(f.lit(quantile(df)) for df in range(1, TABLE_DEGREES + 1)))
-    beyond = f.lit(NORMAL) + sum(f.lit(c) / f.pow(degrees, f.lit(power)) for power, c in enumerate(_EXPANSION, 1))
-    return f.when(degrees <= TABLE_DEGREES, f.get(table, (degrees - 1).cast("int"))).otherwise(beyond)
+def _statistics(found: Interval, values: "pd.Series[float]") -> tuple[object, ...]:
+    """As in `STATISTICS`; one run alone has a mean and no interval."""
+    if found.n < 2:
+        return found.n, found.mean, None, None, None, None
+    return found.n, found.mean, found.half_width, found.low, found.high, float(values.std())

@@ -23,6 +23,7 @@
     [stop]                                      # instead of seeds
     measure = "delivery_ratio"
     half_width = 0.02                           # of the 95 % interval; or relative = 0.05, of the mean
+    least = 20                                  # seeds before it may stop
     batch = 5
     cap = 100
 
@@ -52,6 +53,7 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     measure: str
     half_width: float | None = None  # target for the half-width of the 95 % confidence interval
     relative: float | None = None  # the same as a share of the mean
+    least: int = 20  # seeds before the first look, or `cap` if that is less
     batch: int = 5  # seeds that are added at a time
     cap: int = 100  # seeds after which it stops, precise or not
 
@@ -60,8 +62,22 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         given = [target for target in (self.half_width, self.relative) if target is not None]
         require(len(given) == 1, "half_width, relative", (self.half_width, self.relative), "given one or the other")
         require(given[0] > 0, "half_width" if self.relative is None else "relative", given[0], "above 0")
-        require(self.batch >= 2, "batch", self.batch, "at least 2")
-        require(self.batch <= self.cap <= CAP_MOST, "cap", self.cap, f"between batch ({self.batch}) and {CAP_MOST}")
+        require(self.least >= 2, "least", self.least, "at least 2")
+        require(self.batch >= 1, "batch", self.batch, "at least 1")
+        require(2 <= self.cap <= CAP_MOST, "cap", self.cap, f"between 2 and {CAP_MOST}")
+
+    @property
+    def rounds(self) -> list[range]:
+        """The seeds of each round; after each there is a look."""
+        ends = [min(self.least, self.cap)]
+        while ends[-1] < self.cap:
+            ends.append(min(ends[-1] + self.batch, self.cap))
+        return [range(start + 1, end + 1) for start, end in zip([0, *ends], ends, strict=False)]
+
+    @property
+    def looks(self) -> int:
+        """How often it may look. Each look's interval is corrected for that, so the promise holds whenever it stops."""
+        return len(self.rounds)
 
     def target(self, mean: float) -> float:
         """The widest half-width that is precise enough around `mean`."""

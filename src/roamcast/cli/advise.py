@@ -103,7 +103,7 @@ def _tell(advice: Advice) -> None:
     here.print(f"wanted: {wanted}; {short_name(advice.objective)} as small as possible", soft_wrap=True, markup=False)
     if advice.lead is not None:
         unit = MEASURES[advice.objective].unit
-        difference = f"{with_interval(advice.lead.mean, advice.lead.half_width)} {unit}".strip()
+        difference = f"{with_interval(advice.lead.mean, advice.lead.low, advice.lead.high)} {unit}".strip()
         name = short_name(advice.objective)
         line = f"{name} against the runner-up {advice.runner_up}: {difference}, paired over {advice.lead.n} networks"
         here.print(line, soft_wrap=True, markup=False)
@@ -133,7 +133,7 @@ def _row(evidence: Evidence, measures: list[str]) -> list[str]:
 
 
 def _estimate(found: Estimate | None) -> str:
-    return "–" if found is None else with_interval(found.mean, found.half_width)
+    return "–" if found is None else with_interval(found.mean, found.low, found.high)
 
 
 def _heading(measure: str) -> str:

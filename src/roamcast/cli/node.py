@@ -11,6 +11,7 @@ SIGTERM and the end of `--duration` end it, with its final counters as the last 
 
 import asyncio
 import contextlib
+import errno
 import math
 import os
 import signal
@@ -34,6 +35,7 @@ from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import Endpoint, parse_endpoint
 from roamcast.live.host import Failure
+from roamcast.live.keys import read_ring
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
 
@@ -51,7 +53,9 @@ def node(
     group: Annotated[
         str | None, typer.Option("--broadcast", help="HOST:PORT of a broadcast address or multicast group.")
     ] = None,
-    network: Annotated[str, typer.Option(help="Nodes of other networks are ignored.")] = "roamcast",
+    network: Annotated[
+        str | None, typer.Option(help="Nodes of other networks are ignored. [default: the key file's, or roamcast]")
+    ] = None,
     language: Annotated[str, typer.Option(help="Of interests and events: intervals, topics or content.")] = "intervals",
     schemas: Annotated[
         list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
@@ -70,6 +74,8 @@ def node(
         Path | None,
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
+    key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
 ) -> None:
@@ -82,7 +88,7 @@ def node(
         protocol=protocol,
         parameters=assignments("--set", settings or []),
         language=language,
-        network=network,
+        network=network or ("roamcast" if key is None else read_ring(key).network),
         listen=_listen(listen, neighbourhood),
         group=neighbourhood,
         peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
@@ -90,6 +96,8 @@ def node(
         site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
         state=state,
+        key=key,
+        plain=plain,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
     if schemas and language != "content":
@@ -187,8 +195,17 @@ class _Printer:
 
     def started(self, node: Node) -> None:
         host, port = node.listens
-        fields = {"address": node.settings.address, "protocol": node.settings.protocol, "listen": f"{host}:{port}"}
-        self._print("started", fields, "node {address} runs {protocol} on {listen}".format(**fields))
+        settings = node.settings
+        security = "sealed" if settings.key is not None else "plain"
+        fields = {
+            "address": settings.address,
+            "protocol": settings.protocol,
+            "listen": f"{host}:{port}",
+            "security": security,
+        }
+        self._print("started", fields, "node {address} runs {protocol} on {listen}, {security}".format(**fields))
+        if settings.plain and settings.key is None:
+            self._complaints.add("roamcast: WARNING: no key: anybody in range can read and forge what this node sends")
 
     def delivered(self, delivery: Delivery) -> None:
         event = delivery.event
@@ -245,7 +262,9 @@ class _Application:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
         node = await Node.open(self._settings, self._printer.delivered, self._printer.failed)
+        loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
             for interest in offered:
                 node.advertise(interest)
@@ -266,8 +285,14 @@ class _Application:
         if self._failure is not None:
             raise self._failure
 
+    def _reload(self, node: Node) -> None:
+        try:
+            node.reload_key()
+        except ConfigurationError as error:
+            self._printer.refused(error)
+
     def _stop_without_reader(self) -> None:
-        self._failure = BrokenPipeError()
+        self._failure = BrokenPipeError(errno.EPIPE, "no reader")
         self._end.set()
 
     def _command(self, node: Node, line: str) -> None:

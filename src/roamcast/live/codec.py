@@ -57,6 +57,10 @@ class Drop(Enum):
     FOREIGN_MAGIC = "foreign magic"  # not of this application
     FOREIGN_VERSION = "foreign version"
     FOREIGN_NETWORK = "foreign network"  # another network, or another protocol
+    UNSEALED = "unsealed"  # not encrypted, in a network that has a key
+    UNKNOWN_KEY = "unknown key"  # sealed with a key that this node does not have
+    FORGED = "forged"  # the seal is broken: made or changed by someone without the key
+    REPLAYED = "replayed"  # sealed, but accepted before, or from a former life of its sender
     MALFORMED_HEADER = "malformed header"
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol

@@ -32,6 +32,11 @@ def parse_endpoint(field: str, text: str) -> Endpoint:
     return str(found[0][4][0]), int(port)
 
 
+def is_loopback(endpoint: Endpoint) -> bool:
+    """Whether what is sent there stays on this machine."""
+    return ipaddress.ip_address(endpoint[0]).is_loopback
+
+
 def open_socket(listen: Endpoint, group: Endpoint | None) -> socket.socket:
     """The node's one socket; with a group, `listen` names the interface and the port must be the group's."""
     if group is not None and listen[1] != group[1]:

@@ -25,6 +25,7 @@ from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
+from roamcast.live.sealing import Sealer
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
@@ -68,6 +69,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         random: Random,
         on_delivery: Callable[[Event, int, float], None],
         on_failure: Callable[[Failure], None],
+        sealer: Sealer | None = None,
         position: Point | None = None,
         site: Site | None = None,
     ) -> None:
@@ -86,6 +88,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._journal = journal
         self._on_delivery = on_delivery
         self._on_failure = on_failure
+        self._sealer = sealer  # None: datagrams are plain
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -155,8 +158,15 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
+        sealed_by: int | None = None
+        if self._sealer is not None:
+            opened = self._sealer.open(data)
+            if isinstance(opened, Drop):
+                self._journal.frame_lost(opened)
+                return
+            sealed_by, data = opened
         try:
-            self.link.receive(data, addr)
+            self.link.receive(data, addr, sealed_by)
         except PeerError:
             self._journal.frame_lost(Drop.REFUSED)
         except Exception as error:
@@ -195,7 +205,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
 
     def _transmit(self, data: bytes, endpoint: Endpoint) -> None:
         if self._transport is not None:
-            self._transport.sendto(data, endpoint)
+            self._transport.sendto(data if self._sealer is None else self._sealer.seal(data), endpoint)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]

@@ -93,10 +93,14 @@ class Link:
         if self._pause is not None:
             self._pause.cancel()
 
-    def receive(self, data: bytes, source: Endpoint) -> None:
+    def receive(self, data: bytes, source: Endpoint, sealed_by: int | None = None) -> None:
+        """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key."""
         datagram = self._codec.decode(data)
         if isinstance(datagram, Drop):
             self._journal.frame_lost(datagram)
+            return
+        if sealed_by is not None and sealed_by != datagram.sender:
+            self._journal.frame_lost(Drop.FORGED)
             return
         self.neighbours.learn(datagram.sender, source)
         if datagram.sender == self._address:

@@ -65,16 +65,21 @@ class Lives:
         assert self._path is not None
         self._reserved = self._number + BLOCK
         data = msgspec.json.encode(_State(self.life, self._reserved))
-        beside = self._path.with_name(f"{self._path.name}.new")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
+            replace_file(self._path, data)
         except OSError as error:
             raise ConfigurationError(f"state: cannot write {self._path}: {error.strerror or error}") from None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes a small file so that a crash leaves the old contents or the new ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
 
 
 def _read(path: Path) -> _State | None:

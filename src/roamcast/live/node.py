@@ -1,6 +1,7 @@
 """A live node as its application sees it: publish, subscribe, get events, close."""
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Callable
 from functools import partial
@@ -15,10 +16,12 @@ from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
 from roamcast.live.codec import Codec
-from roamcast.live.endpoints import Endpoint, open_socket
+from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
-from roamcast.live.lives import Lives
+from roamcast.live.keys import KeyRing, read_ring
+from roamcast.live.lives import Lives, replace_file
+from roamcast.live.sealing import Sealer
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
@@ -47,6 +50,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     site: Site | None = None
     trace: Path | None = None
     state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
+    key: Path | None = None  # the network's key file (`keys.py`); None: datagrams are plain
+    plain: bool = False  # plain datagrams are allowed to leave this machine
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -93,6 +98,7 @@ class Node:
         self._subscriptions: list[Interest] = []
         self._advertised: list[Interest] = []
         self._restarts = 0
+        self._sealer: Sealer | None = None
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
 
@@ -108,6 +114,7 @@ class Node:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         if settings.group is None and not settings.peers:
             raise ConfigurationError("neighbourhood: none given; name a --broadcast group or at least one --peer")
+        ring = _key_ring(settings)
         kind = protocol_class(settings.protocol)
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         name = f"{settings.network}-{settings.address}.json"
@@ -119,6 +126,10 @@ class Node:
             socket.close()
             raise
         clock = Clock()
+        sealer = None
+        if ring is not None:
+            sealer = Sealer(ring, settings.address, lives.life, lives.next_life, clock.now)
+            sealer.recall(_read_heard(settings))
         journal = Journal(settings.address, clock.now, trace)
         host = UdpHost(
             settings.address,
@@ -130,12 +141,14 @@ class Node:
             random=Random(),
             on_delivery=lambda event, hops, latency_s: on_delivery(Delivery(event, hops, latency_s)),
             on_failure=lambda failure: node._failed(failure, on_failure),
+            sealer=sealer,
             position=settings.position,
             site=settings.site,
         )
         host.protocol = build_protocol(settings.protocol, host, parameters)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
         node = cls(settings, host, journal, clock, lives, listens=socket.getsockname())
+        node._sealer = sealer
         if settings.position is not None:
             journal.moved(settings.position)
         host.protocol.start()
@@ -192,11 +205,18 @@ class Node:
             **self._journal.counters(),
         }
 
+    def reload_key(self) -> None:
+        """Reads the key file again, which may have got a new key."""
+        ring = _key_ring(self.settings)
+        if ring is not None and self._sealer is not None:
+            self._sealer.load(ring)
+
     def close(self) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
         if not self._is_open:
             return
         self._is_open = False
+        self._flush()
         if self._flushing is not None:
             self._flushing.cancel()
         self._host.command(self._host.protocol.leave)
@@ -220,6 +240,9 @@ class Node:
 
     def _flush(self) -> None:
         self._journal.flush()
+        if self._sealer is not None and self.settings.state is not None:
+            with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
+                replace_file(_heard_path(self.settings, self.settings.state), self._sealer.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
 
 
@@ -227,6 +250,33 @@ def _trace_log(directory: Path, network: str) -> "TraceLog":
     from roamcast.live.trace_log import TraceLog  # only now: it brings Arrow
 
     return TraceLog(directory, network)
+
+
+def _key_ring(settings: NodeSettings) -> KeyRing | None:
+    """The network's keys; refuses to send plain datagrams off this machine unless that is what the operator wants."""
+    if settings.key is not None:
+        ring = read_ring(settings.key)
+        if ring.network != settings.network:
+            raise ConfigurationError(f"key: {settings.key} is of network {ring.network!r}, not {settings.network!r}")
+        return ring
+    stays_here = is_loopback(settings.listen) and all(map(is_loopback, settings.peers))
+    if not stays_here and not settings.plain:
+        raise ConfigurationError(
+            "key: none given, so anybody in range could read and forge what this node sends; "
+            "make one with `roamcast key new`, or allow it with --plain"
+        )
+    return None
+
+
+def _heard_path(settings: NodeSettings, state: Path) -> Path:
+    return state / f"{settings.network}-{settings.address}.heard"
+
+
+def _read_heard(settings: NodeSettings) -> bytes:
+    try:
+        return b"" if settings.state is None else _heard_path(settings, settings.state).read_bytes()
+    except OSError:
+        return b""
 
 
 def _require_content(interest: Interest) -> None:

@@ -2,22 +2,19 @@
 
 A figure's values are means over the seeds; curves and claims are functions of them, often ratios of several means. All
 points of a figure use the same seeds, and contenders under one seed meet the same network, so the seed is the unit that
-is drawn independently. The jackknife follows from that: leave one seed out, compute everything again, and see how much
-it matters. With theta of all n seeds and theta_i without seed i, the pseudo-values n theta - (n - 1) theta_i are
-treated as n independent observations of theta: their standard error with Student's quantile gives the 95 % interval.
-For a plain mean the pseudo-values are the observations, so the interval is exactly Student's; for paired differences
-and ratios it accounts for the pairing without a formula for each.
+is drawn independently. The jackknife (`analysis.intervals`) follows from that: leave one seed out, compute everything
+again, and see how much it matters.
 """
 
 from collections.abc import Callable, Iterable
-from math import isfinite, nan, sqrt
+from math import isfinite, nan
 from typing import Literal
 
 import msgspec
 import numpy as np
 import pandas as pd
 
-from roamcast.analysis.student import quantile
+from roamcast.analysis.intervals import jackknife
 from roamcast.papers.figure import Claim, Region, Shape, Values, X
 
 Verdict = Literal["holds", "fails", "undecided"]
@@ -130,13 +127,8 @@ def _number(ask: Callable[[Values], float], values: Values) -> float:
 def _jackknife(whole: float, parts: list[float]) -> Estimate:
     if not isfinite(whole):
         return Estimate(None)
-    known = np.array([part for part in parts if isfinite(part)])
-    n = len(known)
-    if n < 2:
-        return Estimate(whole)
-    pseudo = n * whole - (n - 1) * known
-    half_width = quantile(n - 1) * float(pseudo.std(ddof=1)) / sqrt(n)
-    return Estimate(whole, whole - half_width, whole + half_width)
+    found = jackknife(whole, parts)
+    return Estimate(whole) if found.n < 2 else Estimate(whole, found.low, found.high)
 
 
 def _ordered(course: dict[X, float]) -> list[X]:

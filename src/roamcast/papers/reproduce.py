@@ -84,7 +84,7 @@ def curve_rows(figure: Figure, session: SparkSession, store: Store) -> pd.DataFr
     measures = sorted({name for curve in figure.curves for name in (curve.measure, *curve.weight)})
     settings = sorted({figure.x, *(name for curve in figure.curves for name in curve.where)})
     wanted = list(dict.fromkeys(["protocol", "seed", *settings, *measures]))
-    runs = measured_runs(session, store).select(*wanted).toPandas()
+    runs = measured_runs(session, store)[wanted]
     parts = []
     for curve in figure.curves:
         mine = runs[runs["protocol"] == curve.contender]

@@ -11,6 +11,7 @@ FIGURES = (
     itself.FIGURE_6_4A,
     itself.FIGURE_6_4B,
     rivals.FIGURE_6_5,
+    rivals.FIGURE_6_5_DEADLINE,
     rivals.FIGURE_6_6,
     rivals.FIGURE_6_7,
     rivals.FIGURE_6_8,

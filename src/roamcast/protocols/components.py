@@ -119,8 +119,9 @@ class ComposedProtocol(Protocol):
         inputs = self.inputs
         inputs.is_handling = True
         try:
-            for observe in inputs.message_observers:
-                observe(sender, message)
+            if inputs.message_observers:
+                for observe in inputs.message_observers:
+                    observe(sender, message)
             handler = inputs.messages.get(type(message))
             if handler is not None:
                 handler(sender, message)

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from roamcast.analysis.intervals import holm
+from roamcast.analysis.student import CONFIDENCE
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.plan import column_names
 from roamcast.report.wording import percent, setting_title, with_interval
@@ -43,13 +45,23 @@ def overview(campaign: Campaign, differences: pd.DataFrame, plan: pd.DataFrame) 
     headlines = list(campaign.measures or HEADLINES)[:HEADLINES_MAX]
     rows = []
     labels = plan.drop_duplicates("point").set_index("point")["protocol"]
+    shown = corrected(differences, headlines)
     for label in dict.fromkeys(label for label in labels if label != campaign.baseline):
         cells = [Cell(label)]
         for name in headlines:
-            found = differences[(differences["measure"] == name) & (differences["point"].map(labels) == label)]
+            found = shown[(shown["measure"] == name) & (shown["point"].map(labels) == label)]
             cells.append(_span(name, found))
         rows.append(cells)
     return Grid(["", *(MEASURES[name].title for name in headlines)], rows, 1)
+
+
+def corrected(differences: pd.DataFrame, measures: list[str], confidence: float = CONFIDENCE) -> pd.DataFrame:
+    """The differences in these measures, each with `certain`: significant after Holm's correction for all of them.
+
+    Without it, one comparison in twenty would look certain where there is no difference at all.
+    """
+    shown = differences[differences["measure"].isin(measures)]
+    return shown.assign(certain=[p <= 1 - confidence for p in holm(shown["p"].tolist())])
 
 
 def _span(name: str, found: pd.DataFrame) -> Cell:
@@ -57,9 +69,9 @@ def _span(name: str, found: pd.DataFrame) -> Cell:
         return Cell("–")
     least, most = found["relative"].min(), found["relative"].max()
     text = percent(least) if percent(least) == percent(most) else f"{percent(least)} … {percent(most)}"
-    certain = int(found["significant"].sum())
-    certainties = zip(found["mean"].tolist(), found["significant"].tolist(), strict=True)
-    tones = {_tone(name, difference, significant) for difference, significant in certainties} - {""}
+    certain = int(found["certain"].sum())
+    certainties = zip(found["mean"].tolist(), found["certain"].tolist(), strict=True)
+    tones = {_tone(name, difference, is_certain) for difference, is_certain in certainties} - {""}
     places = "place" if len(found) == 1 else "places"
     return Cell(text, tones.pop() if len(tones) == 1 else "", f"certain at {certain} of {len(found)} {places}")
 
@@ -74,7 +86,7 @@ def point_table(campaign: Campaign, points: pd.DataFrame, plan: pd.DataFrame, me
         found = [values.get((point, name)) for name in measures]
         runs = int((plan["point"] == point).sum())
         cells = [*(Cell(_setting(row[name])) for name in swept), Cell(str(row["protocol"])), Cell(str(runs))]
-        cells += [Cell("–") if it is None else Cell(with_interval(it.mean, it.half_width)) for it in found]
+        cells += [Cell("–") if it is None else Cell(with_interval(it.mean, it.low, it.high)) for it in found]
         rows.append(cells)
     headings = [*(setting_title(name) for name in swept), "protocol", "runs", *map(_heading, measures)]
     return Grid(headings, rows, len(swept) + 1)
@@ -84,7 +96,7 @@ def difference_table(campaign: Campaign, differences: pd.DataFrame, plan: pd.Dat
     """Every comparison with the baseline: mean difference, half-width, and the difference in per cent."""
     swept = list(column_names(campaign).values())
     settings = plan.drop_duplicates("point").set_index("point").to_dict("index")
-    values = {(row.point, row.baseline, row.measure): row for row in differences.itertuples()}
+    values = {(row.point, row.baseline, row.measure): row for row in corrected(differences, measures).itertuples()}
     rows = []
     for point, baseline in sorted({(row.point, row.baseline) for row in differences.itertuples()}):
         mine = settings[point]
@@ -94,16 +106,16 @@ def difference_table(campaign: Campaign, differences: pd.DataFrame, plan: pd.Dat
             if it is None:
                 cells.append(Cell("–"))
                 continue
-            tone = _tone(name, it.mean, it.significant)
-            cells.append(Cell(with_interval(it.mean, it.half_width), tone, percent(it.relative)))
+            tone = _tone(name, it.mean, it.certain)
+            cells.append(Cell(with_interval(it.mean, it.low, it.high), tone, percent(it.relative)))
         rows.append(cells)
     headings = [*(setting_title(name) for name in swept), "difference", *map(_heading, measures)]
     return Grid(headings, rows, len(swept) + 1)
 
 
-def _tone(name: str, difference: float, significant: bool) -> str:
+def _tone(name: str, difference: float, is_certain: bool) -> str:
     better = MEASURES[name].better
-    if not significant or not better:
+    if not is_certain or not better:
         return ""
     return "better" if (difference > 0) == (better == "higher") else "worse"
 

@@ -6,7 +6,8 @@ are left share the place. Limits compete with nobody.
 
 import pandas as pd
 
-from roamcast.analysis.comparisons import Contest, Observations, contest, interval
+from roamcast.analysis.comparisons import Contest, contest
+from roamcast.analysis.intervals import Observations, mean_interval
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.plan import SWEEPS, column_names
 from roamcast.report.pareto import BASE, limits
@@ -40,12 +41,12 @@ def _cell(runs: pd.DataFrame, names: dict[int, str], measure: str) -> Cell:
     better = MEASURES[measure].better
     if not values or not better:
         return Cell("–")
-    return _told(contest(values, better), values)
+    return _told(contest(values, better), values, MEASURES[measure].most)
 
 
-def _told(result: Contest, values: dict[str, Observations]) -> Cell:
-    of_best = interval(values[result.best].values())
-    mean = with_interval(of_best.mean, of_best.half_width)
+def _told(result: Contest, values: dict[str, Observations], most: float | None) -> Cell:
+    of_best = mean_interval(values[result.best].values(), most=most)
+    mean = with_interval(of_best.mean, of_best.low, of_best.high)
     if result.level:
         winners = [result.best, *result.level]
         hidden = len(winners) - NAMES_MAX
@@ -57,7 +58,8 @@ def _told(result: Contest, values: dict[str, Observations]) -> Cell:
     if rival is None:
         return Cell(result.best, "", mean)
     margin = result.margins[rival]
-    return Cell(result.best, "better", f"{mean}; {with_interval(margin.mean, margin.half_width)} ahead of {rival}")
+    ahead = with_interval(margin.mean, margin.low, margin.high)
+    return Cell(result.best, "better", f"{mean}; {ahead} ahead of {rival}")
 
 
 def _contenders(campaign: Campaign, plan: pd.DataFrame) -> dict[int, str]:

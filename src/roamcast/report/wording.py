@@ -37,14 +37,18 @@ def number(value: float | None, half_width: float | None = None) -> str:
     return _signed(f"{value:,.{_decimals(half_width)}f}")
 
 
-def with_interval(mean: float | None, half_width: float | None) -> str:
+def with_interval(mean: float | None, low: float | None, high: float | None) -> str:
+    """`0.89 ± 0.03` if the interval is about symmetric, else `0.99 [0.84, 1.00]`."""
     if mean is None or math.isnan(mean):
         return "–"
-    if half_width is None or not math.isfinite(half_width):  # one seed alone has no interval
+    if low is None or high is None or not math.isfinite(high - low):  # one seed alone has no interval
         return number(mean)
+    half_width = (high - low) / 2
     if half_width == 0:
         return f"{number(mean)} ± 0"
-    return f"{number(mean, half_width)} ± {half_width:,.{_decimals(half_width)}f}"
+    if abs((high + low) / 2 - mean) <= half_width / 10:
+        return f"{number(mean, half_width)} ± {half_width:,.{_decimals(half_width)}f}"
+    return f"{number(mean, half_width)} [{number(low, half_width)}, {number(high, half_width)}]"
 
 
 def percent(share: float | None) -> str:

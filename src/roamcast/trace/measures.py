@@ -150,6 +150,17 @@ MEASURES: dict[str, Measure] = {
         "Airtime per delivery", "All airtime / expected pairs that arrived.",
         1000 * _airtime_s / _delivered, "ms", "lower", short="airtime", usual=True, headline=True,
     ),
+    "energy_mj_per_delivery": Measure(
+        "Energy per delivery",
+        "What all radios took from their batteries, idle and asleep too / expected pairs that arrived; simulated runs "
+        "only.",
+        mean("energy", col("value")) * count("energy") / _delivered, "mJ", "lower", short="energy", usual=True,
+    ),
+    "lifetime_first_node_s": Measure(
+        "Lifetime of the first node",
+        "When the first battery is empty if every node goes on as in this run; simulated runs only.",
+        _duration_s / largest("battery", col("value")), "s", "higher", short="lifetime",
+    ),
     "control_frames_share": Measure(
         "Maintenance's share of frames", "Frames of the category maintenance / all frames.",
         total("frame", col("count"), IS_CONTROL) / _frames, better="lower", most=1.0, usual=True,

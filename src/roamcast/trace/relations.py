@@ -24,6 +24,7 @@ Deliveries of events that were never published are pairs too, unexpected ones.
 `roamcast.analysis.relations` yields the same tables from many runs with Spark.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,28 +36,43 @@ from roamcast.trace.chains import causal_graphs
 from roamcast.trace.pairs import Floats, Integers, expected_pairs, subscriptions
 from roamcast.trace.utility import Points, parse_utility
 
+COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
+    "pairs": {
+        "published": ("t", "node", "event_id", "value", "category", "detail", "shortest_hops", "utility"),
+        "delivered": ("t", "node", "event_id", "value", "hops"),
+        "subscribed": ("t", "node", "category", "detail"),
+        "unsubscribed": ("t", "node", "category", "detail"),
+    },
+    "loads": {"load": ("node", "value", "bytes", "count")},
+    "graphs": {"published": ("t", "event_id", "cause_id", "count")},
+}
+"""What each derived relation is made of: kinds of trace rows, and their columns."""
+
+LOAD_COLUMNS = {"airtime_s": "value", "bytes": "bytes", "frames": "count"}
+
 
 class TraceRelations:
-    """The relations of the one run that a trace table holds, each made when it is first asked for."""
+    """The relations of one run, each made when it is first asked for."""
 
-    def __init__(self, trace: pa.Table) -> None:
-        self._trace = trace
+    def __init__(self, rows: Callable[[tuple[str, ...]], pa.Table]) -> None:
+        self._rows = rows  # the trace rows of these kinds
         self._made: dict[str, pa.Table] = {}
-        self._kinds: Any = pc.dictionary_encode(trace["kind"])
+
+    @classmethod
+    def of_trace(cls, trace: pa.Table) -> "TraceRelations":
+        """Of a table with all rows of a run."""
+        kinds: Any = pc.dictionary_encode(trace["kind"])
+        return cls(lambda wanted: trace.filter(pc.is_in(kinds, value_set=pa.array(wanted, pa.string()))))
 
     def __call__(self, name: str) -> pa.Table:
         if name not in self._made:
             derived = {"pairs": self._pairs, "loads": self._loads, "graphs": self._graphs}
-            self._made[name] = derived[name]() if name in derived else self.rows(name)
+            self._made[name] = derived[name]() if name in derived else self._rows((name,))
         return self._made[name]
-
-    def rows(self, *kinds: str) -> pa.Table:
-        """The trace rows of these kinds."""
-        return self._trace.filter(pc.is_in(self._kinds, value_set=pa.array(kinds, pa.string())))
 
     def _pairs(self) -> pa.Table:
         published = self("published")
-        periods = subscriptions(self.rows("subscribed", "unsubscribed"))
+        periods = subscriptions(self._rows(("subscribed", "unsubscribed")))
         return met_pairs(published, self("delivered"), expected_pairs(published, periods))
 
     def _loads(self) -> pa.Table:
@@ -66,9 +82,6 @@ class TraceRelations:
 
     def _graphs(self) -> pa.Table:
         return causal_graphs(self("published"))
-
-
-LOAD_COLUMNS = {"airtime_s": "value", "bytes": "bytes", "frames": "count"}
 
 
 def met_pairs(published: pa.Table, delivered: pa.Table, expected: Any) -> pa.Table:

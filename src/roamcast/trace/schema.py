@@ -14,6 +14,8 @@
 | `position` | node | | | | | | | | | |
 | `contact` | a | b | | | 1 up, 0 down | | | | | |
 | `fault` | node | | | | | | | | | what happened |
+| `energy` | node | | | | energy, mJ | | | time, µs | `transmit`, `receive`, `idle` or `sleep` | |
+| `battery` | node | | | | share of its battery used | | | | | |
 | `end` | | | | | | | | nodes | | |
 | `run` | | | | | wall time, s | | | trace rows | `done` or `failed` | the trace's hash, or the error |
 | `measure` | | | | | the measure | | | | key, if it is a breakdown | name of the measure |
@@ -29,6 +31,7 @@
 - `utility` is set on `published` rows of events that carry a deadline or a utility curve (`roamcast.trace.utility`).
 - `count` is set on `published` rows of causal events in simulated runs: how many causal chains should go on from the
   event, 0 if it is the end of one (`roamcast.trace.chains`).
+- `energy` is summed per node and state of its radio over the run, at its end; simulated runs only.
 - `end` is the last row of a run; its `t` is the run's duration.
 - `run` is a campaign's note of how a run went, `measure` what it measured (`roamcast.trace.summary`). They are no part of
   the run's trace: no simulator or node writes them.
@@ -53,6 +56,8 @@ Kind = Literal[
     "position",
     "contact",
     "fault",
+    "energy",
+    "battery",
     "end",
     "run",
     "measure",

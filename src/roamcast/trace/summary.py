@@ -45,8 +45,12 @@ def summarise(table: pa.Table) -> dict[str, Any]:
 
 def measure_rows(table: pa.Table) -> list[pa.RecordBatch]:
     """The measures of the one run that `table` holds, as trace rows of kind `measure`."""
-    relations = _relations(table)
-    stored = Recorder(table["run_id"][0].as_py() if len(table) else "")
+    return stored_rows(table["run_id"][0].as_py() if len(table) else "", _relations(table))
+
+
+def stored_rows(run_id: str, relations: TraceRelations) -> list[pa.RecordBatch]:
+    """The measures of a run as trace rows of kind `measure`, from its relations."""
+    stored = Recorder(run_id)
     stored.add(measure_row(DEFINITIONS, None, key=definitions_digest()))
     for name, value in _summary(relations).items():
         for key, part in value.items() if isinstance(value, dict) else [(None, value)]:
@@ -75,7 +79,7 @@ def _relations(table: pa.Table) -> TraceRelations:
     runs = pc.unique(table["run_id"])
     if len(runs) > 1:
         raise CallerError(f"summary: the table holds {len(runs)} runs; one is allowed")
-    return TraceRelations(table)
+    return TraceRelations.of_trace(table)
 
 
 def _summary(relations: TraceRelations) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roamcast.errors import CallerError
+from roamcast.errors import CallerError, ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import Interest
 from roamcast.protocols.api import Message, Oracle, Protocol, Site
@@ -26,12 +26,15 @@ from roamcast.trace.rows import InterestKind, interest_row, published_row, traff
 from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.energy import Asleep, energy_rows
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
+from roamcast.world.radio.links import Links, update_period_s
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
+from roamcast.world.radio.signals import Disc
 from roamcast.world.scenario import Run, run_id
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
@@ -87,6 +90,7 @@ class Simulation(Oracle):
         self.movements: Movements | None = scenario_movements(scenario, run.seed)
         self._whereabouts = whereabouts(scenario, self.movements, run.seed)
         self.topology = Topology(scenario.nodes)
+        self._links = self._signal_links()
         self.medium = self._medium(raw_frames)
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
         dependencies = None if self._causal is None else self._causal.specification
@@ -107,6 +111,7 @@ class Simulation(Oracle):
         self._published = [0] * scenario.nodes
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
+        self._asleep = Asleep(scenario.nodes)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
@@ -114,6 +119,7 @@ class Simulation(Oracle):
         for node in range(scenario.nodes):
             if node in absent:
                 self.topology.set_up(node, False)
+                self._asleep.begin(node, 0.0)
             else:
                 self._start_node(node)
         for second in range(1, int(np.ceil(scenario.duration_s)) + 1):  # before the actions of the same instant
@@ -158,6 +164,8 @@ class Simulation(Oracle):
                         label=label,
                     )
                 )
+        for row in energy_rows(self.run.scenario.radio.power, self.medium, self._asleep, now):
+            self.recorder.add(row)
         for reason, count in sorted(self.medium.lost.items()):
             self.recorder.add(Record(now, "lost", count=count, detail=reason))
         self.recorder.add(Record(now, "end", count=self.run.scenario.nodes))
@@ -166,6 +174,9 @@ class Simulation(Oracle):
 
     def next_hop(self, source: int, destination: int) -> int:
         return self.topology.next_hop(source, destination)
+
+    def neighbours(self, node: int) -> list[int]:
+        return self.topology.hear[node]
 
     def hops(self, source: int, destination: int) -> int:
         return self.topology.distances(source)[destination]
@@ -182,7 +193,7 @@ class Simulation(Oracle):
 
     def _medium(self, raw_frames: bool) -> Medium:
         random = derive(self.run.seed, "radio")
-        around = Surroundings(self.scheduler, self.topology, random, self.movements)
+        around = Surroundings(self.scheduler, self.topology, random, self.movements, self._links)
         medium = self.run.scenario.radio.medium(around)
         if raw_frames:
             medium.on_start = self._record_frame
@@ -200,6 +211,9 @@ class Simulation(Oracle):
 
     def _start_contacts(self) -> None:
         """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
+        if self._links is not None:
+            self._start_links()
+            return
         scenario = self.run.scenario
         heard = scenario_contacts(scenario, self.movements)
         sense_range_m = scenario.radio.sense_range_m
@@ -233,6 +247,46 @@ class Simulation(Oracle):
                 self.recorder.add(Record(now, "contact", a, b, value=float(begins)))
         if changes:
             self.scheduler.at(changes[-1][0], self._change_contacts, None)
+
+    def _signal_links(self) -> Links | None:
+        """Where signals differ in strength: who hears whom how well. On discs, the contact plan says it all."""
+        radio = self.run.scenario.radio
+        if type(radio.signal) is Disc:
+            return None
+        if self.movements is None:
+            raise ConfigurationError("scenario.radio.signal.model: must be 'disc' if mobility.model = 'contacts'")
+        random = derive(self.run.seed, "shadowing")
+        return Links(radio.signal, radio.range_m, radio.floor_db, self.movements, random)
+
+    def _start_links(self) -> None:
+        """Computes the links now, at every change by a partition, and again and again while nodes move."""
+        scenario, movements = self.run.scenario, self.movements
+        assert movements is not None
+        self._in_contact: set[tuple[int, int]] = set()
+        radio = scenario.radio
+        period_s = update_period_s(radio.signal, radio.range_m, movements, scenario.duration_s)
+        times = {edge for part in scenario.faults.partitions for edge in (part.from_s, part.until_s)}
+        if period_s < scenario.duration_s:
+            times.update(step * period_s for step in range(1, int(scenario.duration_s / period_s) + 1))
+        for t_s in sorted(times - {0.0}):
+            self.scheduler.at(t_s, self._change_links, None)
+        self._change_links(None)
+
+    def _change_links(self, _: None) -> None:
+        """A contact is a link that works in both directions."""
+        links = self._links
+        assert links is not None
+        now = self.scheduler.now
+        links.update(now, self.run.scenario.faults.partitions)
+        near, far = links.lists()
+        self.topology.load_one_way(near, far)
+        reached = [set(nodes) for nodes in near]
+        contacts = {(a, b) for a, nodes in enumerate(near) for b in nodes if a < b and a in reached[b]}
+        for a, b in sorted(self._in_contact - contacts):
+            self.recorder.add(Record(now, "contact", a, b, value=0.0))
+        for a, b in sorted(contacts - self._in_contact):
+            self.recorder.add(Record(now, "contact", a, b, value=1.0))
+        self._in_contact = contacts
 
     def _record_frame(self, frame: Frame) -> None:
         category = "link" if frame.message is None else frame.message.category
@@ -314,10 +368,12 @@ class Simulation(Oracle):
                 self._switch_off(node)
         else:
             self.topology.set_up(node, True)
+            self._asleep.end(node, self.scheduler.now)
             self._start_node(node)
 
     def _switch_off(self, node: int) -> None:
         self.topology.set_up(node, False)
+        self._asleep.begin(node, self.scheduler.now)
         self.medium.silence(node)
 
     def _act(self, action: Action) -> None:

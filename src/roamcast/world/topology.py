@@ -22,6 +22,7 @@ class Topology:
         self._near: list[set[int]] = [set() for _ in range(nodes)]
         self._far: list[set[int]] = [set() for _ in range(nodes)]
         self._up = [True] * nodes
+        self._one_way = False  # links may exist in one direction only: the sets above are those of the sender
         self._distances: dict[int, list[int]] = {}
         self._distances_version = -1
 
@@ -31,7 +32,7 @@ class Topology:
     def set_up(self, node: int, up: bool) -> None:
         self._up[node] = up
         self._refresh(node)
-        for other in sorted(self._near[node] | self._far[node]):
+        for other in range(self.nodes) if self._one_way else sorted(self._near[node] | self._far[node]):
             self._refresh(other)
 
     def set_contact(self, a: int, b: int, in_contact: bool) -> None:
@@ -72,6 +73,14 @@ class Topology:
         for node in range(self.nodes):
             self._refresh(node)
 
+    def load_one_way(self, near: list[list[int]], far: list[list[int]]) -> None:
+        """Replaces all links, by sender. They may differ by direction."""
+        self._one_way = True
+        self._near = [set(nodes) for nodes in near]
+        self._far = [set(nodes) for nodes in far]
+        for node in range(self.nodes):
+            self._refresh(node)
+
     def _refresh(self, node: int) -> None:
         up = self._up
         if up[node]:
@@ -92,11 +101,10 @@ class Topology:
         if known is None:
             if len(self._distances) * self.nodes >= KNOWN_DISTANCES_MAX:
                 del self._distances[next(iter(self._distances))]  # the oldest
-            known = self._distances[source] = self._search(source)
+            known = self._distances[source] = self._search(source, self.hear)
         return known
 
-    def _search(self, source: int) -> list[int]:
-        hear = self.hear
+    def _search(self, source: int, hear: list[list[int]]) -> list[int]:
         distance = [-1] * self.nodes
         if not self._up[source]:
             return distance
@@ -115,12 +123,29 @@ class Topology:
         return distance
 
     def next_hop(self, source: int, destination: int) -> int:
-        """The neighbour with the lowest address on a shortest path, or `NOBODY`."""
+        """The neighbour with the lowest address on a shortest path, or `NOBODY`; every hop works in both directions."""
+        if self._one_way:
+            return self._next_hop_both_ways(source, destination)
         distance = self.distances(destination)
         if distance[source] <= 0:
             return NOBODY
         for neighbour in self.hear[source]:
             if distance[neighbour] == distance[source] - 1:
+                return neighbour
+        return NOBODY
+
+    def _next_hop_both_ways(self, source: int, destination: int) -> int:
+        key = -1 - destination  # beside the distances along single directions
+        if self._distances_version != self.version:
+            self.distances(destination)  # forgets what is out of date
+        distance = self._distances.get(key)
+        if distance is None:
+            both = [[other for other in self.hear[node] if node in self._near[other]] for node in range(self.nodes)]
+            distance = self._distances[key] = self._search(destination, both)
+        if distance[source] <= 0:
+            return NOBODY
+        for neighbour in self.hear[source]:
+            if distance[neighbour] == distance[source] - 1 and source in self._near[neighbour]:
                 return neighbour
         return NOBODY
 

@@ -6,31 +6,31 @@ from roamcast.protocols.trees.parameters import AppraisalParameters
 
 class SomerParameters(AppraisalParameters, frozen=True):
     # Root selection, merging, new roots (4.3.1)
-    root_density: float = 0.09  # D_T, 0 to 1: probability that a node starts as a root [1-18 %, best 9 %]
+    root_density: float = 0.09  # D_T: probability that a node starts as a root [1-18 %, best 9 %]
     merging: bool = True  # trees whose roots are close merge
-    merging_threshold: int = 1  # hops, at least 1, between two roots up to which their trees merge [1-3]
+    merging_threshold: int = 1  # hops between two roots up to which their trees merge [1-3]
     new_roots: bool = True  # nodes far from their root, or without one, may become roots
-    new_root_threshold: int = 7  # hops, at least 1: above this level a node draws once per refresh [5-10]
-    alpha: float = 2.0  # at least 1: raises the probability of that draw above D_T
-    out_period_s: float = 15.0  # s, above 0: a node without a tree for this long draws too
-    inviting_periods: float = 1.5  # refresh periods, at least 0, in which a new root's refreshes invite
-    dissolve_attempts: int = 2  # at least 1: after so many requests in vain a node lets its children go
+    new_root_threshold: int = 7  # above this level a node draws once per refresh [5-10]
+    alpha: float = 2.0  # raises the probability of that draw above D_T
+    out_period_s: float = 15.0  # a node without a tree for this long draws too
+    inviting_periods: float = 1.5  # refresh periods in which a new root's refreshes invite
+    dissolve_attempts: int = 2  # after so many requests in vain a node lets its children go
     # Inter-tree routes (4.3.2)
-    route_lifetime_periods: float = 1.5  # refresh periods, above 0: a neighbour not heard for so long is no next hop
-    route_hold_s: float = 0.05  # s, at least 0: a tree that is newly in reach, or no longer, is reported after this
-    distance_hold_s: float = 0.3  # s, at least 0: the same for routes that merely got longer or shorter
-    routes_max: int = 256  # foreign trees, at least 1, that a node remembers; a bound on memory
+    route_lifetime_periods: float = 1.5  # refresh periods after which a silent neighbour is no next hop
+    route_hold_s: float = 0.05  # a tree that is newly in reach, or no longer, is reported after this
+    distance_hold_s: float = 0.3  # the same for routes that merely got longer or shorter
+    routes_max: int = 256  # foreign trees that a node remembers; a bound on memory
     # Advertisements (4.3.2)
-    advertisement_period_s: float = 10.0  # s, above 0: roots tell each other about their trees so often
-    first_advertisement_s: float = 1.0  # s, at least 0: a new root advertises so soon
-    relay_hold_s: float = 2.0  # s, at least 0: what is new in an advertisement is relayed after about so long
-    entry_lifetime_periods: float = 3.0  # advertisement periods, above 0, until a root that is not heard of is gone
-    entries_max: int = 1024  # roots, at least 1, that a root remembers; a bound on memory
-    entries_per_advertisement: int = 8  # at least 1: more go into further advertisements
+    advertisement_period_s: float = 10.0  # roots tell each other about their trees so often
+    first_advertisement_s: float = 1.0  # a new root advertises so soon
+    relay_hold_s: float = 2.0  # what is new in an advertisement is relayed after about so long
+    entry_lifetime_periods: float = 3.0  # advertisement periods until a root that is not heard of is gone
+    entries_max: int = 1024  # roots that a root remembers; a bound on memory
+    entries_per_advertisement: int = 8  # more go into further advertisements
     # Causal dependencies (chapter 5)
     causality: bool = True  # trees contend for nodes where the site has causal dependencies
-    delta: float = 0.325  # at least 0: potentials closer than this ratio do not contend [0.2-0.4, best 0.325]
-    eta: float = 1.0  # above 0: keeps the factors of the potential from vanishing
+    delta: float = 0.325  # potentials closer than this ratio do not contend [0.2-0.4, best 0.325]
+    eta: float = 1.0  # keeps the factors of the potential from vanishing
 
     def __post_init__(self) -> None:
         super().__post_init__()

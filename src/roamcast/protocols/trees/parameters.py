@@ -27,25 +27,25 @@ Settings = dict[str, dict[str, Any]]
 
 
 class TreeParameters(api.Parameters, frozen=True):
-    refresh_period_s: float = 10.0  # s, above 0: the root's refresh runs through the tree so often (table 6.1)
-    refresh_losses_max: int = 3  # periods, at least 1, without a new refresh until the parent counts as lost
-    jitter: float = 0.1  # share, 0 to 1: periods and waits are stretched at random by up to this (table 6.1: 5-10 %)
-    forward_jitter_s: float = 0.01  # s, at least 0: a refresh is passed on after up to this, against collisions
-    join_wait_s: float = 0.5  # s, above 0: a joining node collects replies so long before it takes the best (4.2)
-    offer_wait_s: float = 0.05  # s, above 0: the same after a refresh came by unasked; its wave comes right behind it
-    join_attempts: int = 3  # requests, at least 1, without a reply before a node helps itself
-    search_slowdown_max: int = 4  # at least 1: the n-th request in a row waits n times as long, up to this
-    start_within_s: float = 0.1  # s, at least 0: nodes that are switched on together first speak within this time
-    settle_s: float = 2.0  # s, at least 0: a node's first events wait so long after it joined its first tree
-    report_hold_s: float = 0.02  # s, at least 0: a changed interest waits so long for further changes
-    linger_s: float = 2.0  # s, at least 0: a node that changes its parent keeps the old link working so long
-    waiting_max: int = 256  # events, at least 1, kept while there is no parent; beyond it the oldest is dropped
-    waiting_max_s: float = 4.0  # s, at least 0: nor are they kept longer; three requests for a parent take less
-    request_patience_s: float = 0.4  # s, at least 0: a node does not ask its root for the same again within this time
-    hops_max: int = 255  # frames in a row, at least 1, after which an event is dropped: it is going in circles
-    path_max: int = 64  # hops, at least 1: a request that has climbed so far has gone astray
-    neighbours_max: int = 512  # nodes, at least 1, whose state is kept; a bound on memory
-    children_max: int = 256  # nodes, at least 1: further ones are refused as children; a bound on memory
+    refresh_period_s: float = 10.0  # the root's refresh runs through the tree so often (table 6.1)
+    refresh_losses_max: int = 3  # periods without a new refresh until the parent counts as lost
+    jitter: float = 0.1  # periods and waits are stretched at random by up to this (table 6.1: 5-10 %)
+    forward_jitter_s: float = 0.01  # a refresh is passed on after up to this, against collisions
+    join_wait_s: float = 0.5  # a joining node collects replies so long before it takes the best (4.2)
+    offer_wait_s: float = 0.05  # the same after a refresh came by unasked; its wave comes right behind it
+    join_attempts: int = 3  # requests without a reply before a node helps itself
+    search_slowdown_max: int = 4  # the n-th request in a row waits n times as long, up to this
+    start_within_s: float = 0.1  # nodes that are switched on together first speak within this time
+    settle_s: float = 2.0  # a node's first events wait so long after it joined its first tree
+    report_hold_s: float = 0.02  # a changed interest waits so long for further changes
+    linger_s: float = 2.0  # a node that changes its parent keeps the old link working so long
+    waiting_max: int = 256  # events kept while there is no parent; beyond it the oldest is dropped
+    waiting_max_s: float = 4.0  # nor are they kept longer; three requests for a parent take less
+    request_patience_s: float = 0.4  # a node does not ask its root for the same again within this time
+    hops_max: int = 255  # frames in a row after which an event is dropped: it is going in circles
+    path_max: int = 64  # a request that has climbed so far has gone astray
+    neighbours_max: int = 512  # neighbours whose state is kept; a bound on memory
+    children_max: int = 256  # further ones are refused as children; a bound on memory
     metric: Literal["SM", "PM", "CM"] = "SM"  # how parents are chosen: shortest path, overhead, both (4.2.2)
 
     settings: ClassVar[Settings] = {}
@@ -78,10 +78,10 @@ class TreeParameters(api.Parameters, frozen=True):
 class AppraisalParameters(TreeParameters, frozen=True):
     """What the metrics PM and CM need: how an interest's overhead is reckoned."""
 
-    receive_cost: float = 1.0  # at least 0: weight of an event received on the path to the root
-    transmit_cost: float = 1.0  # at least 0: weight of an event sent there
-    pool: float = 10_000.0  # above 0: different contents that events are spread over
-    appraisal_wait_s: float = 0.15  # s, above 0: a node that heard a refresh collects appraised offers so long
+    receive_cost: float = 1.0  # weight of an event received on the path to the root
+    transmit_cost: float = 1.0  # weight of an event sent there
+    pool: float = 10_000.0  # different contents that events are spread over
+    appraisal_wait_s: float = 0.15  # a node that heard a refresh collects appraised offers so long
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,13 +93,13 @@ class AppraisalParameters(TreeParameters, frozen=True):
 
 class SingleTreeParameters(AppraisalParameters, frozen=True):
     setting: Literal["table", "published", "tuned"] = "tuned"  # where the timers are from; see the module's text
-    refresh_period_s: float = BY_SETTING  # s: table 10, published 4, tuned 4
-    join_wait_s: float = BY_SETTING  # s: table 0.5 (not in the table), published 1.5, tuned 0.5
-    lead_after_s: float = 0.6  # s, at least 0: a node that found no tree at its start leads one no sooner
-    lead_within_s: float = 2.0  # s, at least lead_after_s: and no later
-    lead_lateness: float = 8.0  # at least 1: power that skews the time between toward its end; see `leadership.py`
-    merge_patience_s: float = 0.5  # s, above 0: a merge that was asked for or agreed to is not taken up again so long
-    merge_tries: int = 4  # at least 1: how often a merge is asked for after a node of the other tree was heard
+    refresh_period_s: float = BY_SETTING  # time between refreshes of the tree: table 10, published 4, tuned 4
+    join_wait_s: float = BY_SETTING  # wait for replies to a request: table 0.5 (our guess), published 1.5, tuned 0.5
+    lead_after_s: float = 0.6  # a node that found no tree at its start leads one no sooner
+    lead_within_s: float = 2.0  # and no later
+    lead_lateness: float = 8.0  # power that skews the time between toward its end; see `leadership.py`
+    merge_patience_s: float = 0.5  # a merge that was asked for or agreed to is not taken up again so long
+    merge_tries: int = 4  # how often a merge is asked for after a node of the other tree was heard
 
     settings: ClassVar[Settings] = {
         "table": {"refresh_period_s": 10.0, "join_wait_s": 0.5},
@@ -128,10 +128,10 @@ class SpComboParameters(SingleTreeParameters, frozen=True):
 
 
 class DsapstParameters(SingleTreeParameters, frozen=True):
-    probe_period_s: float = 10.0  # s, above 0: a node looks for a better place so often; the thesis' tree period
-    probe_level_min: int = 2  # at least 1: nodes nearer to the root do not probe (thesis, 4.2.2)
-    chance_min: float = 0.05  # above 0: added to the overlap when a candidate is drawn, so that each has a chance
-    probes_parent: Literal["by-setting", "yes", "no"] = "by-setting"  # table no, published no, tuned yes
+    probe_period_s: float = 10.0  # a node looks for a better place so often; the thesis' tree period
+    probe_level_min: int = 2  # nodes nearer to the root do not probe (thesis, 4.2.2)
+    chance_min: float = 0.05  # added to the overlap when a candidate is drawn, so that each has a chance
+    probes_parent: Literal["by-setting", "yes", "no"] = "by-setting"  # keep-alive; table and published no, tuned yes
 
     settings: ClassVar[Settings] = SingleTreeParameters.settings
 

@@ -106,6 +106,11 @@ class DcfMedium(Medium):
     def silence(self, node: int) -> None:
         self._stations[node].silence(self._window_min)
 
+    def receive_s(self, node: int) -> float:
+        station = self._stations[node]
+        now = self.scheduler.now
+        return station.receive_s - (station.lock.end - now if station.lock is not None else 0.0)
+
     def backlog(self, node: int) -> int:
         station = self._stations[node]
         return 0 if station.head is None else 1 + len(station.queue)
@@ -189,6 +194,7 @@ class DcfMedium(Medium):
         frame.hearers = sender.heard_by
         frame.stations = sender.hearers
         if sender.lock is not None:
+            sender.receive_s -= sender.lock.end - now
             sender.lock = None
             self._fail("half-duplex")
         sender.sending_until = end
@@ -197,11 +203,12 @@ class DcfMedium(Medium):
             sender.air_until = end
         if end > sender.busy_until:
             sender.busy_until = end
-        eifs_s = self._eifs_s
+        eifs_s, airtime_s = self._eifs_s, frame.airtime_s
         collisions = halved = 0
         for station in sender.hearers:
             if station.air_until <= now:
                 station.lock = frame
+                station.receive_s += airtime_s
                 station.noise = None
                 station.air_until = end
                 if station.busy_until <= now:

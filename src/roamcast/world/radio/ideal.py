@@ -48,6 +48,7 @@ class IdealMedium(Medium):
         self._delay_s = delay_s
         self._rate_bps = rate_bps  # for the airtime figures only
         self._overhead_bytes = overhead_bytes
+        self._receive_s = [0.0] * topology.nodes
         self._listeners: list[Listener | None] = [None] * topology.nodes
 
     def attach(self, node: int, listener: Listener | None) -> None:
@@ -59,8 +60,13 @@ class IdealMedium(Medium):
         frame.start = self.scheduler.now
         frame.end = frame.start + self._delay_s
         frame.hearers = self.topology.hear[sender]
+        for node in frame.hearers:
+            self._receive_s[node] += frame.airtime_s
         self._count(frame)
         self.scheduler.put(frame.end, frame)
+
+    def receive_s(self, node: int) -> float:
+        return self._receive_s[node]
 
     def silence(self, node: int) -> None:
         """Nothing is ever queued."""

@@ -79,6 +79,10 @@ class Medium(ABC):
         """The node went down: its queue is lost."""
 
     @abstractmethod
+    def receive_s(self, node: int) -> float:
+        """How long the node has been receiving so far, successfully or not."""
+
+    @abstractmethod
     def backlog(self, node: int) -> int:
         """Frames of the node that wait, are on the air or wait for an acknowledgement."""
 

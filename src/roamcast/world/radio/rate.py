@@ -15,8 +15,8 @@ class Rate:
     """One rate of a physical layer. A frame is a preamble, a short header at a rate of its own, and the payload."""
 
     __slots__ = (
-        "_bits_ahead", "_log_survivals", "_table", "_tail_s", "bits_per_symbol", "bps", "header_s", "modulation",
-        "preamble_s", "symbol_s",
+        "_bits_ahead", "_log_survivals", "_table", "bits_per_symbol", "bps", "header_s", "modulation",
+        "preamble_s", "symbol_s", "tail_s",
     )  # fmt: skip
 
     def __init__(
@@ -37,7 +37,7 @@ class Rate:
         self.bits_per_symbol = bits_per_symbol  # 0: a payload need not fill whole symbols
         self.symbol_s = symbol_s
         self._bits_ahead = bits_ahead  # of the payload: service and tail bits
-        self._tail_s = tail_s  # silence that belongs to the frame
+        self.tail_s = tail_s  # silence that belongs to the frame
         self._log_survivals: list[float] = []  # by number of interferers, as far as asked for
         self._table: list[float] = []  # by SNIR, when first asked for
 
@@ -46,7 +46,7 @@ class Rate:
         if not self.bits_per_symbol:
             return self.preamble_s + size * 8 / self.bps
         symbols = -(-(self._bits_ahead + size * 8) // self.bits_per_symbol)
-        return self.preamble_s + symbols * self.symbol_s + self._tail_s
+        return self.preamble_s + symbols * self.symbol_s + self.tail_s
 
     def log_bit_survival(self, interferers: int) -> float:
         """Logarithm of the probability that one bit arrives right, all signals being equally strong."""

@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from roamcast.protocols.api import require
 from roamcast.seeds import Random
+from roamcast.world.radio.power import WAVELAN, Power
+from roamcast.world.radio.signals import AnySignal, Disc
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.settings import Settings
 from roamcast.world.topology import Topology
 
 if TYPE_CHECKING:
     from roamcast.world.mobility import Movements
+    from roamcast.world.radio.links import Links
     from roamcast.world.radio.medium import Medium
 
 
@@ -20,6 +23,7 @@ class Surroundings(NamedTuple):
     topology: Topology
     random: Random
     movements: "Movements | None"  # None: the scenario lists contacts, nodes have no positions
+    links: "Links | None"  # None: on discs the topology knows everything
 
 
 class Radio(Settings, frozen=True, tag_field="model"):
@@ -27,8 +31,10 @@ class Radio(Settings, frozen=True, tag_field="model"):
 
     summary: ClassVar[str] = ""  # one line for `roamcast radios`
 
-    range_m: float = 200.0  # how far a frame reaches
+    range_m: float = 200.0  # how far a frame reaches, by its mean signal
     loss: float = 0.0  # share of receptions lost at random, on top of what the radio itself loses
+    signal: AnySignal = Disc()
+    power: Power = WAVELAN
 
     def __post_init__(self) -> None:
         require(self.range_m > 0, "range_m", self.range_m, "above 0")
@@ -38,6 +44,16 @@ class Radio(Settings, frozen=True, tag_field="model"):
     def sense_range_m(self) -> float:
         """How far away a transmission keeps others silent; at least `range_m`."""
         return self.range_m
+
+    @property
+    def floor_db(self) -> float:
+        """With a signal model: signals down to this far below what can be received are followed."""
+        return 0.0
+
+    @property
+    def fading_shape(self) -> float:
+        """Of Nakagami's distribution: 1 is Rayleigh, 0 stands for no fading."""
+        return {"none": 0.0, "rayleigh": 1.0, "nakagami": self.signal.nakagami_m}[self.signal.fading]
 
     def medium(self, around: Surroundings) -> "Medium":
         """The shared air of one simulation."""

@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from roamcast.world.radio.dcf import DcfMedium
 
 
+NO_POWERS: Final[list[float]] = []
+
+
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
-    __slots__ = ("is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "tries_long", "tries_short")
+    __slots__ = (
+        "is_on_air", "medium", "nav_s", "powers", "queued_s", "rate", "source", "stations", "tries_long", "tries_short",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -34,6 +39,7 @@ class DcfFrame(Frame):
         self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
+        self.powers = NO_POWERS  # with which it arrives there, where signals differ in strength
         self.source: Point | None = None  # where its sender is, once it has been looked up
         self.queued_s = 0.0  # when it joined the queue
         self.is_on_air = False
@@ -54,8 +60,9 @@ class Station(Due):
 
     __slots__ = (
         "air_until", "answer_by", "backoff", "busy_until", "committed", "counts", "defer", "exchange", "head",
-        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "medium", "node", "noise",
-        "on_idle", "queue", "sending_until", "sensed_by", "sensers", "topology_version", "waiting", "window",
+        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "log_survival", "medium", "node", "noise",
+        "on_idle", "power", "powers", "queue", "receive_s", "sending_until", "sensed_by", "sensers", "signal",
+        "signals", "since", "topology_version", "waiting", "window",
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int, difs_s: float, window_min: int) -> None:
@@ -69,6 +76,7 @@ class Station(Due):
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
         self.defer = difs_s  # silence required after busy_until
         self.listener: Listener | None = None  # None: the node is down
+        self.receive_s = 0.0  # spent on receiving so far, successfully or not
         self.node = node
         self.medium = medium
         self.listened = 0.0  # with no backoff to count, it has listened for DIFS by then
@@ -86,6 +94,13 @@ class Station(Due):
         self.hearers: list[Station] = []  # these as stations
         self.sensed_by: list[int] = []  # the same of who only senses it
         self.sensers: list[Station] = []
+        # Only where signals differ in strength (`snir.py`).
+        self.powers = NO_POWERS  # with which the hearers receive this node
+        self.power = 0.0  # of all signals in this node's air
+        self.signals = 0  # how many these are
+        self.signal = 0.0  # power of the locked frame
+        self.since = 0.0  # its bits up to here are accounted for
+        self.log_survival = 0.0  # logarithm of the probability that these are right
 
     def due(self) -> None:
         self.medium.access(self)

@@ -6,7 +6,7 @@ A module of this package defines a subclass of `Radio` with a tag. That is all: 
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 from roamcast.world.radio.settings import Radio
 
@@ -15,9 +15,9 @@ def _found() -> dict[str, type[Radio]]:
     """By name, in the order of the modules' names."""
     found: dict[str, type[Radio]] = {}
     for name in sorted(module.name for module in iter_modules(__path__)):
-        module: dict[str, Any] = vars(import_module(f"{__name__}.{name}"))
-        for kind in module.values():
-            if isinstance(kind, type) and issubclass(kind, Radio) and kind is not Radio:
+        module = import_module(f"{__name__}.{name}")
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, Radio) and kind.__module__ == module.__name__:
                 found[str(kind.__struct_config__.tag)] = kind
     return found
 

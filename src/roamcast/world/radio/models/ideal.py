@@ -18,6 +18,7 @@ class Ideal(Radio, frozen=True, tag="ideal"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self.signal.fading == "none", "signal.fading", self.signal.fading, "none")
         require(self.delay_s > 0, "delay_s", self.delay_s, "above 0")
         require(self.rate_mbps > 0, "rate_mbps", self.rate_mbps, "above 0")
         require(self.overhead_bytes >= 0, "overhead_bytes", self.overhead_bytes, "at least 0")

@@ -1,29 +1,26 @@
 """`802.11b`: DSSS and CCK at 1 to 11 Mbit/s, with the presets `ns2` and `ns3`.
 
-Timing is the same in both presets. They differ in how far carrier sense reaches, in what an overlapping frame destroys,
-in the rates of broadcasts and of the link's own frames, and in their queues.
+Timing is the same in both presets. They differ in how far carrier sense reaches, in what an overlapping frame destroys
+on discs, in the rates of broadcasts and of the link's own frames, and in their queues.
 """
 
 from math import inf
 from typing import ClassVar, Literal
 
 from roamcast.protocols.api import require
-from roamcast.world.radio.dcf import DcfMedium
-from roamcast.world.radio.dcf_settings import FRAME_BYTES_MAX, DcfSettings
-from roamcast.world.radio.interference import Interference
-from roamcast.world.radio.medium import Medium
+from roamcast.world.radio.dcf_settings import DcfSettings
 from roamcast.world.radio.phy import dsss
-from roamcast.world.radio.settings import Radio, Surroundings
+from roamcast.world.radio.wifi import Wifi
 
 
-class Wifi80211b(Radio, frozen=True, tag="802.11b"):
+class Wifi80211b(Wifi, frozen=True, tag="802.11b"):
     """`None` takes the preset's value."""
 
     summary: ClassVar[str] = "802.11 DCF at 1 to 11 Mbit/s, as ns-2 or ns-3 models it"
 
     preset: Literal["ns2", "ns3"] = "ns3"
     carrier_sense_range_m: float | None = None  # ns2: 2.2 times range_m; ns3: range_m
-    capture: Literal["threshold", "bit-errors", "none"] | None = None  # ns2: threshold; ns3: bit-errors
+    capture: Literal["threshold", "bit-errors", "none"] | None = None  # on discs; ns2: threshold; ns3: bit-errors
     data_rate_mbps: float | None = None  # 1, 2, 5.5 or 11; both: 2
     broadcast_rate_mbps: float | None = None  # ns2: 1; ns3: 2
     control_rate_mbps: float | None = None  # ACK, RTS and CTS; ns2: 1; ns3: 2
@@ -66,11 +63,4 @@ class Wifi80211b(Radio, frozen=True, tag="802.11b"):
             queue_frames=int(self._either(self.queue_frames, 50, 500)),
             queue_lifetime_s=self._either(self.queue_lifetime_s, 0, 0.5) or inf,
             window_inclusive=self.preset == "ns3",
-        )
-
-    def medium(self, around: Surroundings) -> Medium:
-        settings = self.dcf()
-        interference = Interference(settings, around.movements, around.random)
-        return DcfMedium(
-            around.scheduler, around.topology, around.random, self.loss, FRAME_BYTES_MAX, settings, interference
         )

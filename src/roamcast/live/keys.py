@@ -1,0 +1,95 @@
+"""The key of a network: a file that every member has and nobody else.
+
+The file is JSON: the network's name and its keys, each with an id, a secret of 32 bytes and the time from which it is
+used for sending. A node sends with the newest key whose time has come and accepts every key in the file. So a network
+changes its key without a gap: `roamcast key rotate` adds a key that becomes valid later, the file is copied to all
+nodes until then, and a later rotation drops the keys that are out of use.
+"""
+
+import os
+import secrets
+from base64 import b64encode
+from pathlib import Path
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+
+SECRET_BYTES = 32
+KEYS_MAX = 3  # in a file: one in use, one to come, one that late nodes may still use
+ID_MAX = 255
+FILE_BYTES_MAX = 65_536
+
+
+class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: int  # 1 to 255, named in every datagram
+    secret: bytes  # base64 in the file
+    sends_from_s: float  # Unix time
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.id <= ID_MAX:
+            raise ValueError(f"id = {self.id}: must be between 1 and {ID_MAX}")
+        if len(self.secret) != SECRET_BYTES:
+            raise ValueError(f"secret: {len(self.secret)} bytes; must be {SECRET_BYTES}")
+
+
+class KeyRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a key file holds."""
+
+    network: str
+    keys: tuple[Key, ...]  # oldest first
+
+    def __post_init__(self) -> None:
+        ids = [key.id for key in self.keys]
+        if not self.keys or len(set(ids)) != len(ids):
+            raise ValueError("keys: must be at least one, each with an id of its own")
+
+    def sending(self, now_s: float) -> Key:
+        """The key to send with: the newest whose time has come, or the oldest if none's has."""
+        ready = [key for key in self.keys if key.sends_from_s <= now_s]
+        return ready[-1] if ready else self.keys[0]
+
+    def rotated(self, sends_from_s: float) -> "KeyRing":
+        """With one more key; of the older ones the last two stay."""
+        newest = self.keys[-1]
+        key = Key(newest.id % ID_MAX + 1, secrets.token_bytes(SECRET_BYTES), sends_from_s)
+        return KeyRing(self.network, (*self.keys[-(KEYS_MAX - 1) :], key))
+
+
+def new_ring(network: str, now_s: float) -> KeyRing:
+    return KeyRing(network, (Key(1, secrets.token_bytes(SECRET_BYTES), now_s),))
+
+
+def read_ring(path: Path) -> KeyRing:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise ConfigurationError(f"key: {path} is not a key file")
+        return msgspec.json.decode(path.read_bytes(), type=KeyRing)
+    except OSError as error:
+        raise ConfigurationError(f"key: cannot read {path}: {error.strerror or error}") from None
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(f"key: {path} is not a key file: {error}") from None
+
+
+def write_ring(path: Path, ring: KeyRing, *, replace: bool = False) -> None:
+    """Writes a key file that only its owner can read; an existing one is replaced only if asked."""
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        if path.exists() and not replace:
+            raise ConfigurationError(f"key: {path} exists; remove it or choose another name")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(ring)))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"key: cannot write {path}: {error.strerror or error}") from None
+
+
+def fingerprint(key: Key) -> str:
+    """A few characters that tell keys apart and give nothing away."""
+    from hashlib import blake2b
+
+    return b64encode(blake2b(key.secret, digest_size=6, person=b"fingerprint").digest()).decode()

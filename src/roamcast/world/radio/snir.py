@@ -1,0 +1,230 @@
+"""802.11 DCF where signals differ in strength: what is received depends on the ratio of signal to noise.
+
+Access to the medium is that of `dcf.py`. This module replaces its discs: every frame arrives at every station with a
+power of its own (`links.py`, and fading). Powers are ratios to the weakest signal that can be received.
+
+- A station senses frames of power 1 and above, and stays silent while one lasts.
+- It locks on a frame of power 1 and above that is `DETECT_RATIO` stronger than everything else in its air, unless it
+  is sending or locked already. A stronger frame that begins while the preamble is being detected takes its place.
+- Every signal that begins or ends meanwhile changes the ratio of signal to noise. The station keeps the logarithm of
+  the probability that all bits so far are right, and brings it up to date at each change. Noise is thermal noise plus
+  the sum of all other signals, weak ones included.
+
+So a frame costs what it does on discs, plus one addition at each station that it disturbs without being received there.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from roamcast.protocols.api import NOBODY
+from roamcast.seeds import Random
+from roamcast.world.radio.dcf import DcfMedium
+from roamcast.world.radio.dcf_settings import DETECT_S, DcfSettings
+from roamcast.world.radio.interference import Interference
+from roamcast.world.radio.links import Links
+from roamcast.world.radio.station import DcfFrame, Station
+from roamcast.world.scheduler import Scheduler
+from roamcast.world.topology import Topology
+
+DETECT_RATIO: Final = 10**0.4
+"""A preamble is detected at 4 dB above the noise, as in ns-3."""
+
+CERTAIN: Final = -1e-9
+"""Above this logarithm of a probability, no random number is drawn."""
+
+
+class SnirMedium(DcfMedium):
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        topology: Topology,
+        random: Random,
+        loss: float,
+        frame_bytes_max: int,
+        settings: DcfSettings,
+        interference: Interference,
+        links: Links,
+        thermal_noise: float,
+        nakagami_m: float,
+    ) -> None:
+        super().__init__(scheduler, topology, random, loss, frame_bytes_max, settings, interference)
+        self._links = links
+        self._thermal = thermal_noise
+        self._header_rate = settings.phy.header_rate
+        self._nakagami_m = nakagami_m  # 0: no fading
+        self._gamma: Callable[[float, float], float] = random.gammavariate
+
+    def _look_around(self, station: Station) -> None:
+        """The station's links may have changed."""
+        station.topology_version = self.topology.version
+        powers = self._links.powers[station.node]
+        station.heard_by = self.topology.hear[station.node]
+        reached = station.heard_by + self.topology.sense[station.node]
+        station.hearers = [self._stations[node] for node in reached]
+        station.powers = [powers[node] for node in reached]
+
+    def _faded(self, powers: list[float]) -> list[float]:
+        shape = self._nakagami_m
+        if shape == 1:
+            return [-power * math.log(1.0 - self.draw()) for power in powers]
+        return [power * self._gamma(shape, 1 / shape) for power in powers]
+
+    def _start(self, frame: DcfFrame) -> None:
+        """The hot path: a frame begins."""
+        now = self.scheduler.now
+        end = now + frame.airtime_s
+        frame.start = now
+        frame.end = end
+        frame.is_on_air = True
+        self.scheduler.put(end, frame)
+        sender = self._stations[frame.sender]
+        if sender.topology_version != self.topology.version:
+            self._look_around(sender)
+        frame.hearers = sender.heard_by
+        stations = frame.stations = sender.hearers
+        powers = frame.powers = sender.powers if not self._nakagami_m else self._faded(sender.powers)
+        if sender.lock is not None:
+            sender.receive_s -= sender.lock.end - now
+            sender.lock = None
+            self._fail("half-duplex")
+        sender.sending_until = end
+        sender.defer = self._difs_s
+        if end > sender.busy_until:
+            sender.busy_until = end
+        thermal, airtime_s = self._thermal, frame.airtime_s
+        collisions = halved = 0
+        for place in range(len(stations)):
+            station = stations[place]
+            power = powers[place]
+            if station.lock is not None:
+                self._disturb(station, frame, power, now)
+                collisions += power >= 1.0 and station.lock is not frame
+            elif power >= 1.0:
+                if station.sending_until > now:
+                    halved += 1
+                elif power >= DETECT_RATIO * (station.power + thermal):
+                    station.lock = frame
+                    station.receive_s += airtime_s
+                    station.signal = power
+                    station.since = now
+                    station.log_survival = 0.0
+                else:
+                    collisions += 1
+            if power >= 1.0:
+                if station.busy_until <= now:
+                    if station.counts:
+                        self._freeze(station, now)
+                    station.busy_until = end
+                elif end > station.busy_until:
+                    station.busy_until = end
+            station.power += power
+            station.signals += 1
+        if collisions:
+            self._fail("collision", collisions)
+        if halved:
+            self._fail("half-duplex", halved)
+        self._count(frame)
+
+    def _disturb(self, station: Station, frame: DcfFrame, power: float, now: float) -> None:
+        """`frame` begins at a station that is locked on another."""
+        locked = station.lock
+        assert locked is not None
+        if now - locked.start >= DETECT_S:
+            self._settle(station, now)
+            return
+        noise = station.power + self._thermal  # with the locked frame itself
+        if power > station.signal:
+            station.receive_s -= locked.end - now
+            station.lock = None
+            if power >= 1.0 and power >= DETECT_RATIO * noise:
+                station.lock = frame
+                station.receive_s += frame.end - now
+                station.signal = power
+                station.since = now
+                station.log_survival = 0.0
+            self._fail("collision")
+        elif station.signal < DETECT_RATIO * (noise - station.signal + power):
+            station.receive_s -= locked.end - now
+            station.lock = None
+            self._fail("collision")
+
+    def _settle(self, station: Station, now: float) -> None:
+        """Accounts for the bits of the locked frame since the last change of the noise."""
+        frame = station.lock
+        assert frame is not None
+        rate = frame.rate
+        begin = station.since
+        station.since = now
+        noise = (station.power - station.signal + self._thermal) / station.signal
+        payload = frame.start + rate.preamble_s
+        if begin < payload:
+            header = payload - rate.header_s
+            from_s = begin if begin > header else header
+            until_s = now if now < payload else payload
+            if until_s > from_s:
+                header_rate = self._header_rate
+                station.log_survival += (until_s - from_s) * header_rate.bps * header_rate.log_bit_survival_at(noise)
+            begin = payload
+        until_s = frame.end - rate.tail_s
+        if now < until_s:
+            until_s = now
+        if until_s > begin:
+            station.log_survival += (until_s - begin) * rate.bps * rate.log_bit_survival_at(noise)
+
+    def _end(self, frame: DcfFrame) -> list[Station]:
+        """The frame ends; returns who received it."""
+        frame.is_on_air = False
+        now = self.scheduler.now
+        stations, powers = frame.stations, frame.powers
+        received = []
+        for place in range(len(stations)):
+            station = stations[place]
+            locked = station.lock
+            if locked is not None:
+                self._settle(station, now)
+                if locked is frame:
+                    station.lock = None
+                    if self._survives(station):
+                        received.append(station)
+            station.signals -= 1
+            station.power = station.power - powers[place] if station.signals else 0.0
+        return received
+
+    def _survives(self, station: Station) -> bool:
+        """Whether the frame that ends at the station was received; sets the silence it must keep now."""
+        reason = ""
+        if station.log_survival < CERTAIN and self.draw() >= math.exp(station.log_survival):
+            reason = "bit-errors"
+        elif self.loss and self.draw() < self.loss:
+            reason = "loss"
+        if reason:
+            self._fail(reason)
+            station.defer = self._eifs_s
+            return False
+        station.defer = self._difs_s
+        return True
+
+    def end_broadcast(self, frame: DcfFrame) -> None:
+        message = frame.message
+        assert message is not None
+        self._finish(self._stations[frame.sender])
+        received = self._end(frame)
+        self.receptions += len(received)
+        for station in received:
+            listener = station.listener
+            if listener is not None:
+                listener.on_message(frame.sender, message)
+
+    def end_unicast(self, frame: DcfFrame) -> None:
+        receiver = frame.receiver
+        assert receiver != NOBODY
+        reserved_until = self.scheduler.now + frame.nav_s
+        goes_on = False
+        for station in self._end(frame):
+            if station.node == receiver:
+                goes_on = self._answer(station, frame)
+            elif reserved_until > station.busy_until:
+                station.busy_until = reserved_until
+        if not goes_on:
+            self._break_off(frame)
