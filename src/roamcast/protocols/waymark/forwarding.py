@@ -26,7 +26,7 @@ class ForwardingTimer(StrEnum):
 class Task:
     """What this node does about one event."""
 
-    __slots__ = ("behind", "event", "hops", "reached", "taken", "todo")
+    __slots__ = ("behind", "event", "hops", "is_spread", "reached", "taken", "todo")
 
     def __init__(self, event: Event, hops: int) -> None:
         self.event = event
@@ -34,6 +34,7 @@ class Task:
         self.todo: set[int] = set()  # destinations to plan for
         self.taken: dict[int, int] = {}  # destinations taken on, and how often
         self.behind: set[int] = set()  # who gave it to this node: not the way to go
+        self.is_spread = False  # this node has spread it to everybody
         self.reached: set[int] = set()  # of events for everybody: in reach of nodes that were heard sending it
 
 
@@ -99,13 +100,18 @@ class Forwarding(Component):
         self._tasks.pop(event_id, None)
 
     def _take(self, task: Task, destinations: set[int], sender: int) -> bool:
-        """Takes destinations on, each at most `tries_max` times. True if there is anything to do."""
+        """Takes destinations on, each at most `tries_max` times, then into custody. True if there is anything to do."""
         again = sender not in task.behind
+        refused: set[int] = set()
         for destination in destinations:
             times = task.taken.get(destination, 0)
             if times == 0 or (again and times < self._parameters.tries_max):
                 task.taken[destination] = times + 1
                 task.todo.add(destination)
+            elif again:
+                refused.add(destination)
+        if refused:
+            self._keep(task, refused)
         if sender >= 0:
             task.behind.add(sender)
         return bool(task.todo)
@@ -135,7 +141,10 @@ class Forwarding(Component):
         task = self._tasks.get(event.id)
         if task is None:
             task = self._begin(event, carry.hops + 1)
+        if sender in task.behind and carry.hops >= task.hops:
+            self._keep(task, set(group[1:]))  # it went round in a circle
         if self._take(task, set(group[1:]), sender):
+            task.hops = max(task.hops, carry.hops + 1)
             self.host.set_timer(turn * self._repair.response_s, (ForwardingTimer.PASS_ON, event.id))
         else:
             self._repair.owe_receipt(event.id, True)
@@ -176,34 +185,43 @@ class Forwarding(Component):
                 wanted = made.lost
         lost.update(nodes[index] for index in indices(wanted))
         if lost:
-            self._custody.keep(task.event, lost, task.hops)
+            self._keep(task, lost)
         groups = [(nodes[head], *sorted(nodes[d] for d in indices(served))) for head, served in found.items()]
         groups.sort(key=_order)
         return groups
+
+    def _keep(self, task: Task, lost: set[int]) -> None:
+        """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait; else
+        the event is spread to everybody, once."""
+        self._custody.keep(task.event, lost, task.hops)
+        if not task.is_spread and not all(self._records.known[node].has_place for node in lost):
+            task.is_spread = True
+            self.host.broadcast(Spread(task.hops, task.event))
 
     # -- To everybody -------------------------------------------------------------------------------------------------
 
     def _on_spread(self, sender: int, spread: Spread) -> None:
         event = spread.event
-        is_new = self._seen.add(event.id)
-        if is_new:
+        if self._seen.add(event.id):
             self._links.note_event()
             if self._records.subscriptions.match(event):
                 self.host.deliver(event, spread.hops)
         task = self._tasks.get(event.id)
-        if is_new and task is None and spread.hops < self._parameters.hops_max:
+        if task is None:
             task = self._begin(event, spread.hops + 1)
+        task.reached.add(sender)
+        task.reached |= self._links.of(sender)
+        if not task.is_spread and spread.hops < self._parameters.hops_max:
+            task.is_spread = True
             self.host.set_timer(
                 self._parameters.jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id)
             )
-        if task is not None:
-            task.reached.add(sender)
-            task.reached |= self._links.of(sender)
 
     def _spread(self, event_id: int) -> None:
         task = self._tasks.get(event_id)
         if task is None:
             return
+        task.is_spread = True
         neighbours = self._links.neighbours()
         if not neighbours or neighbours - task.reached:
             self.host.broadcast(Spread(task.hops, task.event))

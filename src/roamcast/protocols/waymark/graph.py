@@ -20,7 +20,8 @@ from roamcast.protocols.waymark.records import Known, Records
 
 VIEW_S: Final = 0.25
 SAFE: Final = 0.98
-"""Share of the reach within which a link counts as safe."""
+LOOSE: Final = 1.03
+"""Shares of the reach within which a link counts as safe, and as possible."""
 
 
 class Graph(Adjacency):
@@ -49,7 +50,7 @@ class Graph(Adjacency):
         self._safe.clear()
         self._loose.clear()
         self._cells.clear()
-        side_m = max(self._places.reach_m, 1.0)
+        side_m = max(LOOSE * self._places.reach_m, 1.0)
         xs, ys = self._x, self._y
         xs.clear()
         ys.clear()
@@ -127,10 +128,10 @@ class Graph(Adjacency):
     def _expected(self, known: Known, loose: bool) -> int:
         """Who should hear it by places, except for those of which it says otherwise, or which do."""
         node = self._records.nodes[known.index]
-        reach_m = self._places.reach_m if loose else SAFE * self._places.reach_m
+        reach_m = (LOOSE if loose else SAFE) * self._places.reach_m
         limit = reach_m * reach_m
         x, y = self._x[known.index], self._y[known.index]
-        side_m = max(self._places.reach_m, 1.0)
+        side_m = max(LOOSE * self._places.reach_m, 1.0)
         column, row = int(x // side_m), int(y // side_m)
         lacks = known.lacks
         found = 0

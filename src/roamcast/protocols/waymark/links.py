@@ -28,6 +28,9 @@ NEIGHBOURS_MAX: Final = 256
 RARE: Final = 0.03
 """A neighbour that has been silent for so long is gone, except with this probability."""
 
+DOUBT: Final = 0.3
+"""A link over which nothing was heard for this share of a hello period is doubtful."""
+
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
@@ -122,6 +125,14 @@ class Links(Component):
         """Whether a hello of that neighbour is missing."""
         neighbour = self.known.get(address)
         return neighbour is None or self.host.now() > neighbour.due_s
+
+    def is_doubtful(self, address: int) -> bool:
+        """Whether the link may well be gone: nothing has been heard for a while, and places do not vouch for it."""
+        neighbour = self.known.get(address)
+        if neighbour is None:
+            return not self._places.is_near(address)
+        silent_s = self.host.now() - neighbour.heard_s
+        return silent_s > DOUBT * neighbour.period_s and not self._places.is_near(address)
 
     def is_stranger(self, address: int) -> bool:
         """Whether only one hello of that neighbour was heard so far."""

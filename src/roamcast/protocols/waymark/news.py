@@ -4,9 +4,8 @@ A record that changes is told to the neighbours, and on from node to node until 
 on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
 turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
 
-Every hello carries digests of all records. If two neighbours' digests differ and none of them has changed since the
-last hello, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is
-done at once.
+Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a while,
+one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is done at once.
 """
 
 from collections.abc import Callable
@@ -83,7 +82,9 @@ class Spreading(Component):
             return
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         is_stranger = hello.wants_digest != records.wants_digest and self._links.is_stranger(sender)
-        if self._differs.get(sender) == digests or (is_stranger and self.host.now() >= self._settled_s):
+        rest_s = self.host.now() - self._learned_s
+        is_resting = self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s
+        if is_resting or (is_stranger and self.host.now() >= self._settled_s):
             self._list_within(0.5)
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests

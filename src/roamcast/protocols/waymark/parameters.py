@@ -15,14 +15,14 @@ class WaymarkParameters(api.Parameters, frozen=True):
     check_s: float = 0.5  # how often it looks
     news_s: float = 1.0  # urgent news wait up to this long for company
     where_periods: float = 1.0  # a change of links is told to the network at most every so many hello periods
-    settle_s: float = 2.5  # a node that has been up for less spreads its events to everybody
+    settle_s: float = 1.5  # a node that has been up for less spreads its events to everybody
     # Forwarding
     jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this
     hops_max: int = 64  # an event is not passed on farther than this
     # Repair
     response_min_s: float = 0.0009  # relays take turns at this distance at least; about the airtime of an event
     relay_wait_s: float = 0.012  # a relay has this long at least to be heard passing an event on
-    receipt_s: float = 0.4  # receipts of leaves wait this long for company; 0: no receipts, no repair of leaves
+    receipt_s: float = 0.03  # receipts of leaves wait this long for company; 0: no receipts, no repair of leaves
     tries_max: int = 3  # how often a node takes on the same destination of an event
     # Custody
     custody_s: float = 60.0  # events without a path are kept this long; 0: not at all

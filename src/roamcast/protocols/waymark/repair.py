@@ -81,7 +81,7 @@ class Repair(Component):
             wait_s = max(self._parameters.relay_wait_s, 5 * self.response_s) + relays * self.response_s
             self.host.set_timer(wait_s, (RepairTimer.RELAYS, event.id))
         if awaited.leaves:
-            self.host.set_timer(self._receipt_wait_s() + 50 * self.response_s, (RepairTimer.LEAVES, event.id))
+            self.host.set_timer(self._receipt_wait_s() + 10 * self.response_s, (RepairTimer.LEAVES, event.id))
 
     def _receipt_wait_s(self) -> float:
         return max(self._parameters.receipt_s, 5 * self.response_s)
@@ -134,7 +134,7 @@ class Repair(Component):
         if awaited is not None:
             groups = list(awaited.relays.values())
             if awaited.first in awaited.relays:
-                self._responded(self.host.now() - awaited.sent_s)  # that was too soon, perhaps
+                self.response_s *= 1.05  # that was too soon, perhaps
             awaited.relays.clear()
             self._remind(awaited, groups)
 
@@ -149,7 +149,7 @@ class Repair(Component):
         lost: set[int] = set()
         for group in groups:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if self._links.is_overdue(group[0]):
+            if self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
             else:
