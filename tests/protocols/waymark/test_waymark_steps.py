@@ -83,7 +83,7 @@ def test_a_leaf_that_confirms_nothing_gets_the_event_again() -> None:
     net = settled([(0, 1), (0, 2)], [1, 2])
     net.drop("Carry", receiver=2)
     event = net.publish(0, 42)
-    net.run(0.1)
+    net.run(0.01)
     assert net.receivers(event) == [1]
     net.run(2.0)
     assert net.receivers(event) == [1, 2]

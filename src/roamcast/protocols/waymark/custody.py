@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.protocols.api import Host
@@ -11,17 +12,22 @@ from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.records import Records
 
+ROUND_MAX: Final = 65_535
+RETRY_MAX_S: Final = 12.0
+"""An event that comes back into custody waits twice as long as before, up to this."""
+
 
 class CustodyTimer(StrEnum):
     LOOK = "custody.look"  # look whether there is a path now
 
 
 class Kept:
-    __slots__ = ("destinations", "event", "hops", "next_s", "until_s", "wait_s")
+    __slots__ = ("destinations", "event", "hops", "next_s", "round", "until_s", "wait_s")
 
     def __init__(self, event: Event, hops: int, now: float, until_s: float) -> None:
         self.event = event
         self.hops = hops
+        self.round = 0
         self.destinations: set[int] = set()
         self.until_s = until_s
         self.wait_s = 0.5
@@ -35,7 +41,7 @@ class Custody(Component):
         parameters: WaymarkParameters,
         records: Records,
         graph: Graph,
-        on_path: Callable[[Event, set[int], int], None],
+        on_path: Callable[[Event, set[int], int, int], None],
     ) -> None:
         super().__init__(host)
         self._parameters = parameters
@@ -48,7 +54,7 @@ class Custody(Component):
     def declare(self, inputs: Inputs) -> None:
         inputs.on_timer(CustodyTimer.LOOK, self._look)
 
-    def keep(self, event: Event, destinations: set[int], hops: int) -> None:
+    def keep(self, event: Event, destinations: set[int], hops: int, round_: int) -> None:
         custody_s = self._parameters.custody_s
         for _ in destinations:
             self.host.dropped("no-path", event.id)
@@ -61,6 +67,10 @@ class Custody(Component):
                 self.host.set_timer(0.5, (CustodyTimer.LOOK, 0))
             kept = self._kept[event.id] = Kept(event, hops, now, now + custody_s)
         kept.destinations |= destinations
+        if round_ > kept.round:
+            kept.round = round_
+            kept.wait_s = min(0.5 * 2.0 ** min(round_, 10), RETRY_MAX_S)
+            kept.next_s = now + kept.wait_s
 
     def _look(self, key: int) -> None:
         now = self.host.now()
@@ -81,7 +91,7 @@ class Custody(Component):
                     kept.destinations -= found
                     if not kept.destinations:
                         del self._kept[kept.event.id]
-                    self._on_path(kept.event, found, kept.hops)
+                    self._on_path(kept.event, found, kept.hops, min(kept.round + 1, ROUND_MAX))
         if self._kept:
             self.host.set_timer(0.5, (CustodyTimer.LOOK, 0))
 
@@ -117,4 +127,4 @@ class Custody(Component):
             late = node not in served and known.wanted_since_s <= event.time_s
             if late and event.time_s + self._parameters.custody_s >= self.host.now() and known.interest.matches(event):
                 served.add(node)
-                self.keep(event, {node}, 1)
+                self.keep(event, {node}, 1, 0)

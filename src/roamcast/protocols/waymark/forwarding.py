@@ -1,6 +1,7 @@
 """Forwarding: passing events on, each in as few frames as the plan allows."""
 
 from enum import StrEnum
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.protocols.api import Host
@@ -16,6 +17,9 @@ from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
 
+SPREAD_S: Final = 5.0
+"""An event is spread to everybody for the sake of the same destination at most this often."""
+
 
 class ForwardingTimer(StrEnum):
     PASS_ON = "forwarding.pass-on"  # this node's turn to pass an event on
@@ -26,11 +30,12 @@ class ForwardingTimer(StrEnum):
 class Task:
     """What this node does about one event."""
 
-    __slots__ = ("behind", "event", "hops", "is_spread", "reached", "taken", "todo")
+    __slots__ = ("behind", "event", "hops", "is_spread", "reached", "round", "taken", "todo")
 
-    def __init__(self, event: Event, hops: int) -> None:
+    def __init__(self, event: Event, hops: int, round_: int) -> None:
         self.event = event
         self.hops = hops  # of the frames that this node sends
+        self.round = round_  # how often the event was in custody
         self.todo: set[int] = set()  # destinations to plan for
         self.taken: dict[int, int] = {}  # destinations taken on, and how often
         self.behind: set[int] = set()  # who gave it to this node: not the way to go
@@ -60,6 +65,7 @@ class Forwarding(Component):
         self._custody = custody
         self._seen = SeenCache()
         self._tasks: dict[int, Task] = {}
+        self._spread_s: dict[int, float] = {}  # destination -> when an event was spread because of it
         self._settled_s = host.now() + parameters.settle_s
 
     def declare(self, inputs: Inputs) -> None:
@@ -82,19 +88,27 @@ class Forwarding(Component):
             self._take(task, destinations, -1)
             self._pass_on(event.id)
 
-    def resume(self, event: Event, destinations: set[int], hops: int) -> None:
+    def resume(self, event: Event, destinations: set[int], hops: int, round_: int) -> None:
         """Destinations have to be planned for again: a link broke, or there is a path at last."""
-        task = self._tasks.get(event.id)
-        if task is None:
-            task = self._begin(event, hops)
+        task = self._task(event, hops, round_)
         wanting = {d for d in destinations if self._records.wants(d, event)}
         self._take(task, wanting, -1)
         self._pass_on(event.id)
 
-    def _begin(self, event: Event, hops: int) -> Task:
-        task = self._tasks[event.id] = Task(event, hops)
+    def _begin(self, event: Event, hops: int, round_: int = 0) -> Task:
+        task = self._tasks[event.id] = Task(event, hops, round_)
         self.host.set_timer(5.0, (ForwardingTimer.FORGET, event.id))
         return task
+
+    def _task(self, event: Event, hops: int, round_: int) -> Task:
+        """The event's task; a new one if the event has been in custody since."""
+        task = self._tasks.get(event.id)
+        if task is not None and task.round >= round_:
+            return task
+        fresh = self._begin(event, hops, round_)
+        if task is not None:
+            fresh.is_spread = task.is_spread
+        return fresh
 
     def _forget(self, event_id: int) -> None:
         self._tasks.pop(event_id, None)
@@ -138,9 +152,7 @@ class Forwarding(Component):
         if carry.hops >= self._parameters.hops_max:
             self.host.dropped("hops", event.id)
             return
-        task = self._tasks.get(event.id)
-        if task is None:
-            task = self._begin(event, carry.hops + 1)
+        task = self._task(event, carry.hops + 1, carry.round)
         if sender in task.behind and carry.hops >= task.hops:
             self._keep(task, set(group[1:]))  # it went round in a circle
         if self._take(task, set(group[1:]), sender):
@@ -160,12 +172,12 @@ class Forwarding(Component):
             return
         event = task.event
         if len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, tuple(groups), (), event))
+            self.host.send(groups[0][0], Carry(task.hops, task.round, tuple(groups), (), event))
             if task.behind:
                 self._repair.owe_receipt(event_id, True)  # nobody else hears that frame
             return
-        self.host.broadcast(Carry(task.hops, tuple(groups), self._receipts.take_all(), event))
-        self._repair.expect(event, task.hops, groups)
+        self.host.broadcast(Carry(task.hops, task.round, tuple(groups), self._receipts.take_all(), event))
+        self._repair.expect(event, task.hops, task.round, groups)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:
         """The plan for what is to do, as groups of a frame; what has no path goes into custody."""
@@ -191,10 +203,14 @@ class Forwarding(Component):
         return groups
 
     def _keep(self, task: Task, lost: set[int]) -> None:
-        """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait; else
-        the event is spread to everybody, once."""
-        self._custody.keep(task.event, lost, task.hops)
-        if not task.is_spread and not all(self._records.known[node].has_place for node in lost):
+        """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait. Else
+        knowledge may be wrong, and the event is spread to everybody, but not again and again for the same nodes."""
+        self._custody.keep(task.event, lost, task.hops, task.round)
+        now = self.host.now()
+        missed = [d for d in lost if not self._records.has_place(d) and self._spread_s.get(d, -1e9) < now - SPREAD_S]
+        if missed and not task.is_spread:
+            for destination in missed:
+                self._spread_s[destination] = now
             task.is_spread = True
             self.host.broadcast(Spread(task.hops, task.event))
 

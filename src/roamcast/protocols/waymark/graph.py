@@ -108,10 +108,22 @@ class Graph(Adjacency):
             found |= self._measured(loose)
         else:
             says, said_of = records.says[index], records.said_of[index]
-            listed = says | said_of if loose else says & said_of
+            listed = says & said_of
+            if loose:
+                listed |= self._newer_word(known, says, said_of)
             found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
         if index == own or found >> own & 1:
             found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
+        return found
+
+    def _newer_word(self, known: Known, says: int, said_of: int) -> int:
+        """Links that only one of two nodes lists, and that one spoke last."""
+        records = self._records
+        found = 0
+        for other in indices(says ^ said_of):
+            other_s = records.known[records.nodes[other]].listed_s
+            if says >> other & 1 == (known.listed_s >= other_s):
+                found |= 1 << other
         return found
 
     def _measured(self, loose: bool) -> int:

@@ -4,8 +4,9 @@ A record that changes is told to the neighbours, and on from node to node until 
 on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
 turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
 
-Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a while,
-one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is done at once.
+Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a
+while, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is done at
+once.
 """
 
 from collections.abc import Callable

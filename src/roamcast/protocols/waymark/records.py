@@ -26,7 +26,7 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "extra", "has_place", "index", "interest", "lacks", "place_s", "vx", "vy", "want_number",
+        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "vx", "vy", "want_number",
         "wanted_since_s", "where_number", "x", "y",
     )  # fmt: skip
 
@@ -39,6 +39,7 @@ class Known:
         self.has_place = False
         self.x = self.y = self.vx = self.vy = 0.0  # m, m/s
         self.place_s = 0.0  # when it was there
+        self.listed_s = -1e9  # when it listed its neighbours last
         self.extra: tuple[int, ...] = ()
         self.lacks: tuple[int, ...] = ()
 
@@ -123,6 +124,10 @@ class Records:
         known = self.known.get(node)
         return known is not None and known.interest is not None and known.interest.matches(event)
 
+    def has_place(self, node: int) -> bool:
+        known = self.known.get(node)
+        return known is not None and known.has_place
+
     def learn_want(self, want: Want, first_hand: bool) -> int:
         """Takes a record in if it is newer: 1; returns 0 if it is the one that is known, and -1 if it is older."""
         known = self.known.get(want.node)
@@ -184,6 +189,7 @@ class Records:
                     continue
                 other = self._take_in(node)
             says |= 1 << other.index
+        known.listed_s = self.host.now()
         index = known.index
         before = self.says[index]
         if says == before:

@@ -29,11 +29,12 @@ class RepairTimer(StrEnum):
 class Awaited:
     """Who has not confirmed an event yet."""
 
-    __slots__ = ("event", "first", "hops", "leaves", "relays", "sent_s")
+    __slots__ = ("event", "first", "hops", "leaves", "relays", "round", "sent_s")
 
-    def __init__(self, event: Event, hops: int) -> None:
+    def __init__(self, event: Event, hops: int, round_: int) -> None:
         self.event = event
         self.hops = hops
+        self.round = round_
         self.relays: dict[int, tuple[int, ...]] = {}  # relay -> its group
         self.leaves: set[int] = set()
         self.first = NOBODY  # the relay whose turn comes first
@@ -47,7 +48,7 @@ class Repair(Component):
         parameters: WaymarkParameters,
         links: Links,
         receipts: ReceiptsDue,
-        on_lost: Callable[[Event, set[int], int], None],
+        on_lost: Callable[[Event, set[int], int, int], None],
     ) -> None:
         super().__init__(host)
         self._parameters = parameters
@@ -64,11 +65,11 @@ class Repair(Component):
         inputs.on_timer(RepairTimer.LEAVES, self._remind_leaves)
         inputs.on_timer(RepairTimer.RECEIPT, self._send_receipts)
 
-    def expect(self, event: Event, hops: int, groups: list[tuple[int, ...]]) -> None:
+    def expect(self, event: Event, hops: int, round_: int, groups: list[tuple[int, ...]]) -> None:
         """This node has just broadcast the event for these groups."""
         awaited = self._awaited.get(event.id)
         if awaited is None:
-            awaited = self._awaited[event.id] = Awaited(event, hops)
+            awaited = self._awaited[event.id] = Awaited(event, hops, round_)
         relays = 0
         for group in groups:
             if len(group) > 1:
@@ -153,11 +154,11 @@ class Repair(Component):
                 self._links.cut(group[0])
                 lost.update(group)
             else:
-                self.host.send(group[0], Carry(awaited.hops, (group,), (), awaited.event))
+                self.host.send(group[0], Carry(awaited.hops, awaited.round, (group,), (), awaited.event))
         if not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
-            self._on_lost(awaited.event, lost, awaited.hops)
+            self._on_lost(awaited.event, lost, awaited.hops, awaited.round)
 
     def _on_carry_failed(self, neighbour: int, carry: Carry) -> None:
-        self._on_lost(carry.event, {node for group in carry.groups for node in group}, carry.hops)
+        self._on_lost(carry.event, {node for group in carry.groups for node in group}, carry.hops, carry.round)

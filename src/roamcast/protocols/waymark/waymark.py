@@ -98,8 +98,8 @@ class Waymark(ComposedProtocol):
         )
         self.compose(self.links, self.news, self.whereabouts, self.repair, self.custody, self.forwarding)
 
-    def _resume(self, event: Event, destinations: set[int], hops: int) -> None:
-        self.forwarding.resume(event, destinations, hops)
+    def _resume(self, event: Event, destinations: set[int], hops: int, round_: int) -> None:
+        self.forwarding.resume(event, destinations, hops, round_)
 
     def start(self) -> None:
         self.links.start()
