@@ -12,6 +12,7 @@ from roamcast.protocols.waymark.custody import Custody
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import Carry, Spread
+from roamcast.protocols.waymark.news import Spreading
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
@@ -30,10 +31,11 @@ class ForwardingTimer(StrEnum):
 class Task:
     """What this node does about one event."""
 
-    __slots__ = ("behind", "event", "hops", "is_spread", "reached", "round", "taken", "todo")
+    __slots__ = ("behind", "born_s", "event", "hops", "is_spread", "reached", "round", "taken", "todo")
 
-    def __init__(self, event: Event, hops: int, round_: int) -> None:
+    def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
+        self.born_s = born_s  # when it was published, by this node's clock
         self.hops = hops  # of the frames that this node sends
         self.round = round_  # how often the event was in custody
         self.todo: set[int] = set()  # destinations to plan for
@@ -51,6 +53,7 @@ class Forwarding(Component):
         records: Records,
         links: Links,
         graph: Graph,
+        news: Spreading,
         receipts: ReceiptsDue,
         repair: Repair,
         custody: Custody,
@@ -60,13 +63,13 @@ class Forwarding(Component):
         self._records = records
         self._links = links
         self._graph = graph
+        self._news = news
         self._receipts = receipts
         self._repair = repair
         self._custody = custody
         self._seen = SeenCache()
         self._tasks: dict[int, Task] = {}
         self._spread_s: dict[int, float] = {}  # destination -> when an event was spread because of it
-        self._settled_s = host.now() + parameters.settle_s
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Carry, self._on_carry)
@@ -77,8 +80,8 @@ class Forwarding(Component):
 
     def publish(self, event: Event) -> None:
         self._seen.add(event.id)
-        task = self._begin(event, 1)
-        if self.host.now() < self._settled_s:
+        task = self._begin(event, 1, 0, self.host.now())
+        if not self._news.is_settled():
             self._custody.published(event, set())
             self._spread(event.id)
             return
@@ -88,24 +91,24 @@ class Forwarding(Component):
             self._take(task, destinations, -1)
             self._pass_on(event.id)
 
-    def resume(self, event: Event, destinations: set[int], hops: int, round_: int) -> None:
+    def resume(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
         """Destinations have to be planned for again: a link broke, or there is a path at last."""
-        task = self._task(event, hops, round_)
+        task = self._task(event, hops, round_, born_s)
         wanting = {d for d in destinations if self._records.wants(d, event)}
         self._take(task, wanting, -1)
         self._pass_on(event.id)
 
-    def _begin(self, event: Event, hops: int, round_: int = 0) -> Task:
-        task = self._tasks[event.id] = Task(event, hops, round_)
+    def _begin(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
+        task = self._tasks[event.id] = Task(event, hops, round_, born_s)
         self.host.set_timer(5.0, (ForwardingTimer.FORGET, event.id))
         return task
 
-    def _task(self, event: Event, hops: int, round_: int) -> Task:
+    def _task(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
         """The event's task; a new one if the event has been in custody since."""
         task = self._tasks.get(event.id)
         if task is not None and task.round >= round_:
             return task
-        fresh = self._begin(event, hops, round_)
+        fresh = self._begin(event, hops, round_, born_s)
         if task is not None:
             fresh.is_spread = task.is_spread
         return fresh
@@ -152,7 +155,7 @@ class Forwarding(Component):
         if carry.hops >= self._parameters.hops_max:
             self.host.dropped("hops", event.id)
             return
-        task = self._task(event, carry.hops + 1, carry.round)
+        task = self._task(event, carry.hops + 1, carry.round, self.host.now() - carry.age_ds / 10)
         if sender in task.behind and carry.hops >= task.hops:
             self._keep(task, set(group[1:]))  # it went round in a circle
         if self._take(task, set(group[1:]), sender):
@@ -165,19 +168,25 @@ class Forwarding(Component):
         task = self._tasks.get(event_id)
         if task is None or not task.todo:
             return
+        if self.host.now() >= self._custody.until_s(task.event, task.born_s):
+            for _ in task.todo:
+                self.host.dropped("too-late", event_id)
+            task.todo = set()
+            return
         groups = self._groups(task)
         if not groups:
             if task.behind:
                 self._repair.owe_receipt(event_id, True)  # it is in this node's custody
             return
         event = task.event
+        age_ds = int(10 * (self.host.now() - task.born_s))
         if len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, task.round, tuple(groups), (), event))
+            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, tuple(groups), (), event))
             if task.behind:
                 self._repair.owe_receipt(event_id, True)  # nobody else hears that frame
             return
-        self.host.broadcast(Carry(task.hops, task.round, tuple(groups), self._receipts.take_all(), event))
-        self._repair.expect(event, task.hops, task.round, groups)
+        self.host.broadcast(Carry(task.hops, age_ds, task.round, tuple(groups), self._receipts.take_all(), event))
+        self._repair.expect(event, task.hops, task.round, task.born_s, groups)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:
         """The plan for what is to do, as groups of a frame; what has no path goes into custody."""
@@ -205,7 +214,7 @@ class Forwarding(Component):
     def _keep(self, task: Task, lost: set[int]) -> None:
         """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait. Else
         knowledge may be wrong, and the event is spread to everybody, but not again and again for the same nodes."""
-        self._custody.keep(task.event, lost, task.hops, task.round)
+        self._custody.keep(task.event, lost, task.hops, task.round, task.born_s)
         now = self.host.now()
         missed = [d for d in lost if not self._records.has_place(d) and self._spread_s.get(d, -1e9) < now - SPREAD_S]
         if missed and not task.is_spread:
@@ -224,7 +233,7 @@ class Forwarding(Component):
                 self.host.deliver(event, spread.hops)
         task = self._tasks.get(event.id)
         if task is None:
-            task = self._begin(event, spread.hops + 1)
+            task = self._begin(event, spread.hops + 1, 0, self.host.now())
         task.reached.add(sender)
         task.reached |= self._links.of(sender)
         if not task.is_spread and spread.hops < self._parameters.hops_max:

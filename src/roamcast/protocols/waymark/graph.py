@@ -92,6 +92,18 @@ class Graph(Adjacency):
             found = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
         return found
 
+    def connected(self) -> int:
+        """All nodes to which a path leads from here, as far as is known."""
+        self.refresh()
+        connected = fresh = 1 << self._records.own.index
+        while fresh:
+            step = 0
+            for index in indices(fresh):
+                step |= self.adjacent(index, True)
+            fresh = step & ~connected
+            connected |= fresh
+        return connected
+
     def adjacent(self, index: int, loose: bool) -> int:
         cache = self._loose if loose else self._safe
         found = cache.get(index)

@@ -70,6 +70,7 @@ class Carry(Message, frozen=True, tag=18):
     category: ClassVar[Category] = "publish_subscribe"
 
     hops: Hops  # frames in a row that brought it to whoever gets this one
+    age_ds: Counter  # how long ago it was published, in tenths of a second, so that no clocks need to agree
     round: SmallCounter  # how often it was in custody
     groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it
     receipts: tuple[Counter, ...]  # as in `Receipt`

@@ -50,6 +50,7 @@ class Spreading(Component):
         self._on_want = on_want
         self._learned_s = host.now()  # when anything new was learned last
         self._settled_s = host.now() + parameters.settle_s
+        self.has_agreed = False  # a neighbour's wants were the same as this node's
         self._differs: dict[
             int, tuple[int, int, int, int]
         ] = {}  # neighbour -> its digests and this node's, that differed
@@ -78,25 +79,29 @@ class Spreading(Component):
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.wants, hello.wheres)
         records = self._records
-        if hello.wants_digest == records.wants_digest and hello.wheres_digest == records.wheres_digest:
-            self._differs.pop(sender, None)
-            return
+        if hello.wants_digest == records.wants_digest:
+            self.has_agreed = True
+            if hello.wheres_digest == records.wheres_digest:
+                self._differs.pop(sender, None)
+                return
+        elif self._links.is_stranger(sender) and self.has_agreed:
+            self._list_within(0.5)  # a newcomer, or another part of the network
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
-        is_stranger = hello.wants_digest != records.wants_digest and self._links.is_stranger(sender)
         rest_s = self.host.now() - self._learned_s
-        is_resting = self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s
-        if is_resting or (is_stranger and self.host.now() >= self._settled_s):
+        if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
             self._list_within(0.5)
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
 
+    def is_settled(self) -> bool:
+        """Whether this node knows what its neighbours know, or has had time enough to learn it."""
+        started_s = self._settled_s - self._parameters.settle_s
+        return self.has_agreed or self.host.now() > started_s + 10 * self._parameters.settle_s
+
     def _list_within(self, delay_s: float) -> None:
-        """Compares all records with the neighbours', as soon as no more news come in."""
         if not self._is_listing_due:
             self._is_listing_due = True
-            quiet_s = self._learned_s + 2 * self._parameters.news_s - self.host.now()
-            wait_s = max(0.0, quiet_s) + delay_s * (0.2 + 0.8 * self.host.random.random())
-            self.host.set_timer(wait_s, (NewsTimer.LIST, 0))
+            self.host.set_timer(delay_s * (0.2 + 0.8 * self.host.random.random()), (NewsTimer.LIST, 0))
 
     def _on_news(self, sender: int, news: News) -> None:
         self._learn(sender, news.wants, news.wheres)
@@ -177,9 +182,6 @@ class Spreading(Component):
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
-        if self.host.now() - self._learned_s < self._parameters.news_s:
-            self._list_within(0.5)
-            return
         listing: list[int] = []
         for node in sorted(self._records.known)[:200]:
             listing.extend((node, *self._records.numbers(node)))
@@ -200,5 +202,5 @@ class Spreading(Component):
         if found:
             self._tell_within(0.05 + 0.5 * self.host.random.random())
         is_behind = any(self._records.numbers(node) < numbers for node, numbers in theirs.items())
-        if is_behind:
+        if is_behind and self.host.now() >= self._settled_s:
             self._list_within(1.0)

@@ -45,8 +45,9 @@ class Known:
 
 
 class Records:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, backdating_s: float = 0.0) -> None:
         self.host = host
+        self._backdating_s = backdating_s  # this node wants what it wants since so long before it said so
         self.subscriptions = Subscriptions()
         self.known: dict[int, Known] = {}
         self.nodes: list[int] = []  # by index
@@ -72,7 +73,7 @@ class Records:
     def own_want_changed(self) -> None:
         own = self.own
         own.interest = self.subscriptions.interest
-        own.wanted_since_s = self.host.now()
+        own.wanted_since_s = self.host.now() - self._backdating_s
         self._renumber(own, own.want_number + 1, own.where_number)
 
     def own_where_changed(

@@ -29,12 +29,13 @@ class RepairTimer(StrEnum):
 class Awaited:
     """Who has not confirmed an event yet."""
 
-    __slots__ = ("event", "first", "hops", "leaves", "relays", "round", "sent_s")
+    __slots__ = ("born_s", "event", "first", "hops", "leaves", "relays", "round", "sent_s")
 
-    def __init__(self, event: Event, hops: int, round_: int) -> None:
+    def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
         self.hops = hops
         self.round = round_
+        self.born_s = born_s
         self.relays: dict[int, tuple[int, ...]] = {}  # relay -> its group
         self.leaves: set[int] = set()
         self.first = NOBODY  # the relay whose turn comes first
@@ -48,7 +49,7 @@ class Repair(Component):
         parameters: WaymarkParameters,
         links: Links,
         receipts: ReceiptsDue,
-        on_lost: Callable[[Event, set[int], int, int], None],
+        on_lost: Callable[[Event, set[int], int, int, float], None],
     ) -> None:
         super().__init__(host)
         self._parameters = parameters
@@ -65,11 +66,11 @@ class Repair(Component):
         inputs.on_timer(RepairTimer.LEAVES, self._remind_leaves)
         inputs.on_timer(RepairTimer.RECEIPT, self._send_receipts)
 
-    def expect(self, event: Event, hops: int, round_: int, groups: list[tuple[int, ...]]) -> None:
+    def expect(self, event: Event, hops: int, round_: int, born_s: float, groups: list[tuple[int, ...]]) -> None:
         """This node has just broadcast the event for these groups."""
         awaited = self._awaited.get(event.id)
         if awaited is None:
-            awaited = self._awaited[event.id] = Awaited(event, hops, round_)
+            awaited = self._awaited[event.id] = Awaited(event, hops, round_, born_s)
         relays = 0
         for group in groups:
             if len(group) > 1:
@@ -148,17 +149,19 @@ class Repair(Component):
 
     def _remind(self, awaited: Awaited, groups: list[tuple[int, ...]]) -> None:
         lost: set[int] = set()
+        age_ds = int(10 * (self.host.now() - awaited.born_s))
         for group in groups:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
             if self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
             else:
-                self.host.send(group[0], Carry(awaited.hops, awaited.round, (group,), (), awaited.event))
+                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, (group,), (), awaited.event))
         if not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
-            self._on_lost(awaited.event, lost, awaited.hops, awaited.round)
+            self._on_lost(awaited.event, lost, awaited.hops, awaited.round, awaited.born_s)
 
     def _on_carry_failed(self, neighbour: int, carry: Carry) -> None:
-        self._on_lost(carry.event, {node for group in carry.groups for node in group}, carry.hops, carry.round)
+        lost = {node for group in carry.groups for node in group}
+        self._on_lost(carry.event, lost, carry.hops, carry.round, self.host.now() - carry.age_ds / 10)
