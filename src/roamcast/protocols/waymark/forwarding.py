@@ -18,8 +18,11 @@ from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
 
-SPREAD_S: Final = 5.0
+SPREAD_S: Final = 15.0
 """An event is spread to everybody for the sake of the same destination at most this often."""
+
+SLACK_S: Final = 0.3
+"""Times that nodes tell each other are as exact as this."""
 
 
 class ForwardingTimer(StrEnum):
@@ -68,7 +71,7 @@ class Forwarding(Component):
         self._repair = repair
         self._custody = custody
         self._seen = SeenCache()
-        self._tasks: dict[int, Task] = {}
+        self.tasks: dict[int, Task] = {}
         self._spread_s: dict[int, float] = {}  # destination -> when an event was spread because of it
 
     def declare(self, inputs: Inputs) -> None:
@@ -94,18 +97,18 @@ class Forwarding(Component):
     def resume(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
         """Destinations have to be planned for again: a link broke, or there is a path at last."""
         task = self._task(event, hops, round_, born_s)
-        wanting = {d for d in destinations if self._records.wants(d, event)}
+        wanting = {d for d in destinations if self._records.wants(d, event, born_s + SLACK_S)}
         self._take(task, wanting, -1)
         self._pass_on(event.id)
 
     def _begin(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
-        task = self._tasks[event.id] = Task(event, hops, round_, born_s)
+        task = self.tasks[event.id] = Task(event, hops, round_, born_s)
         self.host.set_timer(5.0, (ForwardingTimer.FORGET, event.id))
         return task
 
     def _task(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
         """The event's task; a new one if the event has been in custody since."""
-        task = self._tasks.get(event.id)
+        task = self.tasks.get(event.id)
         if task is not None and task.round >= round_:
             return task
         fresh = self._begin(event, hops, round_, born_s)
@@ -114,7 +117,7 @@ class Forwarding(Component):
         return fresh
 
     def _forget(self, event_id: int) -> None:
-        self._tasks.pop(event_id, None)
+        self.tasks.pop(event_id, None)
 
     def _take(self, task: Task, destinations: set[int], sender: int) -> bool:
         """Takes destinations on, each at most `tries_max` times, then into custody. True if there is anything to do."""
@@ -137,9 +140,10 @@ class Forwarding(Component):
 
     def _on_carry(self, sender: int, carry: Carry) -> None:
         event = carry.event
+        born_s = self.host.now() - carry.age_ds / 10
         if self._seen.add(event.id):
             self._links.note_event()
-            if self._records.subscriptions.match(event):
+            if self._records.subscriptions.match(event) and self._records.own.wanted_since_s <= born_s + SLACK_S:
                 self.host.deliver(event, carry.hops)
         me = self.host.address
         turn = 0
@@ -155,7 +159,7 @@ class Forwarding(Component):
         if carry.hops >= self._parameters.hops_max:
             self.host.dropped("hops", event.id)
             return
-        task = self._task(event, carry.hops + 1, carry.round, self.host.now() - carry.age_ds / 10)
+        task = self._task(event, carry.hops + 1, carry.round, born_s)
         if sender in task.behind and carry.hops >= task.hops:
             self._keep(task, set(group[1:]))  # it went round in a circle
         if self._take(task, set(group[1:]), sender):
@@ -165,7 +169,7 @@ class Forwarding(Component):
             self._repair.owe_receipt(event.id, True)
 
     def _pass_on(self, event_id: int) -> None:
-        task = self._tasks.get(event_id)
+        task = self.tasks.get(event_id)
         if task is None or not task.todo:
             return
         if self.host.now() >= self._custody.until_s(task.event, task.born_s):
@@ -181,7 +185,7 @@ class Forwarding(Component):
         event = task.event
         age_ds = int(10 * (self.host.now() - task.born_s))
         if len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, tuple(groups), (), event))
+            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, (), (), event))
             if task.behind:
                 self._repair.owe_receipt(event_id, True)  # nobody else hears that frame
             return
@@ -216,7 +220,13 @@ class Forwarding(Component):
         knowledge may be wrong, and the event is spread to everybody, but not again and again for the same nodes."""
         self._custody.keep(task.event, lost, task.hops, task.round, task.born_s)
         now = self.host.now()
-        missed = [d for d in lost if not self._records.has_place(d) and self._spread_s.get(d, -1e9) < now - SPREAD_S]
+        missed = [
+            node
+            for node in lost
+            if self._spread_s.get(node, -1e9) < now - SPREAD_S
+            and not self._records.has_place(node)
+            and not self._links.is_cut(node)
+        ]
         if missed and not task.is_spread:
             for destination in missed:
                 self._spread_s[destination] = now
@@ -231,7 +241,7 @@ class Forwarding(Component):
             self._links.note_event()
             if self._records.subscriptions.match(event):
                 self.host.deliver(event, spread.hops)
-        task = self._tasks.get(event.id)
+        task = self.tasks.get(event.id)
         if task is None:
             task = self._begin(event, spread.hops + 1, 0, self.host.now())
         task.reached.add(sender)
@@ -243,7 +253,7 @@ class Forwarding(Component):
             )
 
     def _spread(self, event_id: int) -> None:
-        task = self._tasks.get(event_id)
+        task = self.tasks.get(event_id)
         if task is None:
             return
         task.is_spread = True

@@ -72,7 +72,8 @@ class Carry(Message, frozen=True, tag=18):
     hops: Hops  # frames in a row that brought it to whoever gets this one
     age_ds: Counter  # how long ago it was published, in tenths of a second, so that no clocks need to agree
     round: SmallCounter  # how often it was in custody
-    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it
+    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it;
+    # none at all: sent to one destination, whose link confirms
     receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event
 

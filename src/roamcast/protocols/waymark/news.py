@@ -25,6 +25,11 @@ from roamcast.protocols.waymark.records import Records
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
+LIST_NEWCOMER_S: Final = 2.0
+LIST_STRANGER_S: Final = 30.0
+"""A node lists its records no sooner than this after the last time: for a newcomer, for another stranger."""
+
+
 class NewsTimer(StrEnum):
     TELL = "news.tell"  # urgent news has waited long enough for company
     LIST = "news.list"  # a neighbour's records differ from this node's for good: compare them
@@ -56,6 +61,7 @@ class Spreading(Component):
         ] = {}  # neighbour -> its digests and this node's, that differed
         self._tell_due_s = -1.0
         self._is_listing_due = False
+        self._listed_s = -1e9
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Hello, self._on_hello)
@@ -84,8 +90,10 @@ class Spreading(Component):
             if hello.wheres_digest == records.wheres_digest:
                 self._differs.pop(sender, None)
                 return
-        elif self._links.is_stranger(sender) and self.has_agreed:
-            self._list_within(0.5)  # a newcomer, or another part of the network
+        elif self.has_agreed and self._links.is_stranger(sender):  # a newcomer, or from another part of the network
+            rest_s = LIST_NEWCOMER_S if hello.number <= 2 else LIST_STRANGER_S
+            if self.host.now() - self._listed_s > rest_s:
+                self._list_within(0.5)
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
         if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
@@ -106,6 +114,9 @@ class Spreading(Component):
     def _on_news(self, sender: int, news: News) -> None:
         self._learn(sender, news.wants, news.wheres)
         if news.is_listing:
+            if self.has_agreed and self._is_listing_due:  # one is enough
+                self._is_listing_due = False
+                self.host.cancel_timer((NewsTimer.LIST, 0))
             self._compare(sender, news.listing)
 
     def _learn(self, sender: int, wants: tuple[Want, ...], wheres: tuple[Where, ...]) -> None:
@@ -182,6 +193,7 @@ class Spreading(Component):
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
+        self._listed_s = self.host.now()
         listing: list[int] = []
         for node in sorted(self._records.known)[:200]:
             listing.extend((node, *self._records.numbers(node)))
@@ -202,5 +214,5 @@ class Spreading(Component):
         if found:
             self._tell_within(0.05 + 0.5 * self.host.random.random())
         is_behind = any(self._records.numbers(node) < numbers for node, numbers in theirs.items())
-        if is_behind and self.host.now() >= self._settled_s:
-            self._list_within(1.0)
+        if is_behind:
+            self._list_within(1.0 + max(0.0, self._settled_s - self.host.now()))

@@ -121,9 +121,12 @@ class Records:
             if known.interest is not None and node != me and known.interest.matches(event)
         ]
 
-    def wants(self, node: int, event: Event) -> bool:
+    def wants(self, node: int, event: Event, born_s: float) -> bool:
+        """Whether a node wants an event, and did so when it was published."""
         known = self.known.get(node)
-        return known is not None and known.interest is not None and known.interest.matches(event)
+        if known is None or known.interest is None or known.wanted_since_s > born_s:
+            return False
+        return known.interest.matches(event)
 
     def has_place(self, node: int) -> bool:
         known = self.known.get(node)

@@ -147,16 +147,17 @@ class Repair(Component):
             awaited.leaves.clear()
             self._remind(awaited, groups)
 
-    def _remind(self, awaited: Awaited, groups: list[tuple[int, ...]]) -> None:
+    def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
         lost: set[int] = set()
         age_ds = int(10 * (self.host.now() - awaited.born_s))
-        for group in groups:
+        for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
             if self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
             else:
-                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, (group,), (), awaited.event))
+                groups = (group,) if len(group) > 1 else ()  # a leaf's link confirms
+                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, groups, (), awaited.event))
         if not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
@@ -164,4 +165,5 @@ class Repair(Component):
 
     def _on_carry_failed(self, neighbour: int, carry: Carry) -> None:
         lost = {node for group in carry.groups for node in group}
+        lost.add(neighbour)
         self._on_lost(carry.event, lost, carry.hops, carry.round, self.host.now() - carry.age_ds / 10)

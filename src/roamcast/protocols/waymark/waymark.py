@@ -102,6 +102,7 @@ class Waymark(ComposedProtocol):
         self.forwarding.resume(event, destinations, hops, round_, born_s)
 
     def start(self) -> None:
+        self.news.own_want_changed()
         self.links.start()
         self.whereabouts.start()
 
