@@ -28,8 +28,9 @@ from roamcast.utility import worthless_after_s
 
 ROUND_MAX: Final = 65_535
 LOOK_S: Final = 0.5
-RETRY_MAX_S: Final = 12.0
-"""The longest time between two tries for the same event."""
+RETRY_MIN_S: Final = 2.0
+RETRY_MAX_S: Final = 15.0
+"""The shortest and the longest time between two tries for the same event."""
 
 EVENT_BYTES: Final = 64
 """What an event takes beside its content and payload."""
@@ -97,7 +98,7 @@ class Custody(Component):
             self.kept_bytes += kept.size
         kept.destinations |= destinations
         kept.round = max(kept.round, round_)
-        kept.next_s = now + min(LOOK_S * 2.0 ** min(kept.round, 10), RETRY_MAX_S)
+        kept.next_s = now + min(RETRY_MIN_S * 2.0 ** min(kept.round, 10), RETRY_MAX_S)
         self._make_room()
 
     def _make_room(self) -> None:

@@ -14,7 +14,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     check_s: float = 0.5  # how often it looks
     news_s: float = 1.0  # urgent news wait up to this long for company
-    where_periods: float = 1.0  # a change of links is told to the network at most every so many hello periods
+    where_periods: float = 4.0  # a change of links is told to the network at most every so many hello periods
     settle_s: float = 1.5  # a node that starts listens for this long before it passes records on
     # Forwarding
     jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this
