@@ -209,6 +209,7 @@ class Links(Component):
             self.say_soon()
 
     def _on_failure(self, address: int, message: Message) -> None:
+        self._places.missed(address)
         self.cut(address)
 
     def cut(self, address: int) -> None:
