@@ -32,6 +32,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from roamcast.analysis.stream import TraceStream
 from roamcast.campaign.commits import TraceFiles, trace_files
 from roamcast.campaign.execute import TRACE_SCHEMA
 from roamcast.campaign.location import Location
@@ -128,6 +129,10 @@ class TraceSource(DataSource):
         kinds = self.options.get("kind")
         wanted = to_arrow_schema(schema)
         return TraceReader(path, wanted, None if kinds is None else {kind.strip() for kind in kinds.split(",")})
+
+
+    def streamReader(self, schema: StructType) -> TraceStream:  # noqa: N802 - Spark's name
+        return TraceStream(self.options.get("path", ""))
 
 
 class Files(InputPartition):

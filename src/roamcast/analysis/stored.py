@@ -35,7 +35,7 @@ _GROUP = "path string"
 
 def started(spark: Spark) -> SparkSession:
     """The session; a function that starts one must answer with the same one when it is called again."""
-    return spark if isinstance(spark, SparkSession) else spark()
+    return spark() if callable(spark) else spark
 
 
 def measure_table(spark: Spark, store: Store, runs: Iterable[str]) -> pa.Table:

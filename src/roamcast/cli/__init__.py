@@ -28,6 +28,8 @@ COMMANDS = {
     "simulate": "Simulate one network and summarise what happened.",
     "mobility": "Show how nodes move and who meets whom, without a protocol.",
     "campaign": "Simulate many networks on Spark and compare protocols with confidence.",
+    "sql": "Ask a campaign or a trace in SQL.",
+    "monitor": "Watch the traces of live nodes while they grow.",
     "replay": "Play a recorded run in a web page.",
     "why": "Explain why a node did not get an event.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
