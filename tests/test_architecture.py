@@ -10,11 +10,12 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "roamcast"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("form", "fields", "documented"),
+    ("form", "fields"),
     ("errors", "events", "seeds"),
     ("interests",),
     ("causal",),
     ("protocols",),
+    ("documented",),
     ("trace",),
     ("world", "live", "testing"),
     ("checkers", "hunt"),
