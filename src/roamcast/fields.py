@@ -36,8 +36,8 @@ SignedCounter = Annotated[int, Meta(ge=-(2**62), le=2**62 - 1)]
 Hops = Annotated[int, Meta(ge=0, le=255)]
 """Hops, levels, times to live."""
 
-Level = Annotated[int, Meta(ge=0, le=2**16)]
-"""Hops from the root of a tree."""
+Level = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+"""Hops from the root of a tree; very many for a node that has none."""
 
 Milliseconds = Annotated[int, Meta(ge=0, le=10**10)]
 """A duration."""

@@ -17,6 +17,8 @@ from msgspec import Meta
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
+from roamcast.fields import Address
+from roamcast.fields import EventIdOrNone as EventId
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.odmrp.packed import PackedEntry, Token
@@ -26,13 +28,11 @@ KINDS_MAX: Final = 64  # types of events that a client announces
 LISTED_MAX: Final = 4096  # members in one Join Request
 CONTEXT_BYTES_MAX: Final = 16384
 
-Address = Annotated[int, Meta(ge=0, lt=2**32)]
 Hops = Annotated[int, Meta(ge=1, le=255)]
 Sequence = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Life = Annotated[int, Meta(ge=0, le=2**53)]
 Channel = Annotated[int, Meta(ge=0, le=65535)]
 Version = Annotated[int, Meta(ge=0, le=65535)]
-EventId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Lifetime = Annotated[float, Meta(ge=0, le=86400)] | None  # seconds until a route is expected to break; None: unknown
 Metres = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Motion = tuple[Metres, Metres, Metres, Metres]  # x, y, m; velocity, m/s

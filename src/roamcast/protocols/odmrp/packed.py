@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from roamcast.errors import PeerError
 
-LEAF_MAX: Final = 63
+LEAF_MAX: Final = 62
 FILTER_BYTES_MAX: Final = 8192
 LEAVES_MAX: Final = LEAF_MAX + 1
 
@@ -43,7 +43,7 @@ class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
     """An entry in a frame. A filter without a bit is empty bytes."""
 
     type: Token
-    leaves: Annotated[int, Meta(ge=0)]  # 64 bits; `Family.unpacked` refuses more
+    leaves: Annotated[int, Meta(ge=0, le=2**63 - 1)]  # a bit each
     enumerated: Filter
     arithmetic: Filter
     texts: Annotated[tuple[tuple[Leaf, Filter, Filter, Filter], ...], Meta(max_length=LEAVES_MAX)] = ()
