@@ -1,4 +1,4 @@
-"""`roamcast radios`: the radios that can be simulated, and what can be set about each."""
+"""`roamcast radios`: the radios and signals that can be simulated, and what can be set about each."""
 
 from typing import Annotated, Any
 
@@ -10,17 +10,24 @@ from roamcast.cli.output import console, print_json
 from roamcast.cli.protocols import setting_row
 from roamcast.documented import documented
 from roamcast.world.radio.models import RADIOS
+from roamcast.world.radio.signals import SIGNALS
 
 
-def radios(as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON array.")] = False) -> None:
-    """List the radios and their settings."""
-    listed = [
-        {"name": name, "summary": kind.summary, "settings": _settings(kind)} for name, kind in RADIOS.items()
-    ]
+def radios(as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False) -> None:
+    """List the radios, the signals they may have, and all their settings."""
+    listed = {
+        "radios": [_described(name, kind, kind.summary) for name, kind in RADIOS.items()],
+        "signals": [_described(name, kind, kind.summary) for name, kind in SIGNALS.items()],
+    }
     if as_json:
         print_json(listed)
     else:
-        _tell(listed)
+        _tell("radio (--radio, --set-radio)", listed["radios"])
+        _tell("signal (--signal, --set-signal)", listed["signals"])
+
+
+def _described(name: str, kind: type[msgspec.Struct], summary: str) -> dict[str, Any]:
+    return {"name": name, "summary": summary, "settings": _settings(kind)}
 
 
 def _settings(kind: type[msgspec.Struct]) -> list[dict[str, Any]]:
@@ -35,3 +42,9 @@ def _tell(listed: list[dict[str, Any]]) -> None:
             table.add_row(*setting_row(setting))
         console().print(table)
         console().print()
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, dict):  # a part with a model, such as the signal, or with fields of its own
+        return str(default.get("model") or ", ".join(f"{name} {value:g}" for name, value in default.items()))
+    return "" if default is None else str(default)

@@ -28,6 +28,7 @@ class Wifi80211b(Wifi, frozen=True, tag="802.11b"):
     overhead_bytes: int | None = None  # MAC header and FCS (ns3: also LLC); ns2: 28; ns3: 36
     queue_frames: int | None = None  # ns2: 50; ns3: 500
     queue_lifetime_s: float | None = None  # a frame that waited longer is dropped; ns2: never (0); ns3: 0.5
+    backoff_after_timeout: bool | None = None  # a repetition's backoff begins when its ACK is overdue; ns3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,5 +63,6 @@ class Wifi80211b(Wifi, frozen=True, tag="802.11b"):
             overhead_bytes=int(self._either(self.overhead_bytes, 28, 36)),
             queue_frames=int(self._either(self.queue_frames, 50, 500)),
             queue_lifetime_s=self._either(self.queue_lifetime_s, 0, 0.5) or inf,
+            backoff_after_timeout=bool(self._either(self.backoff_after_timeout, 0, 1)),
             window_inclusive=self.preset == "ns3",
         )

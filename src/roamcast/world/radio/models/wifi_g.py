@@ -58,5 +58,6 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
             overhead_bytes=self.overhead_bytes,
             queue_frames=self.queue_frames,
             queue_lifetime_s=self.queue_lifetime_s or inf,
+            backoff_after_timeout=True,
             window_inclusive=True,
         )
