@@ -5,7 +5,8 @@ sources, where Python prefers them, together with a note of the sources they wer
 them is imported and hides all of them if they must not be used: because `ROAMCAST_PURE=1` says so, or because a source
 was edited since. It is all or none: a compiled module calls others without asking Python which form they have.
 
-The rooms of `CORE` are what can decide a run's trace, so their digest also names runs (`world.scenario.run_id`).
+The rooms of `CORE` are what can decide a run's trace, so their digest also names runs (`world.scenario.run_id`). So
+does the digest of the package that a protocol named by import path belongs to.
 """
 
 import os
@@ -15,6 +16,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from zipfile import ZipFile
@@ -58,6 +60,47 @@ def _sources(package: Path) -> Iterator[tuple[str, bytes]]:
 
 def _files(room: Path) -> list[Path]:
     return [room] if room.suffix == ".py" else list(room.rglob("*.py"))
+
+
+@cache
+def protocol_digest(protocol: str) -> str:
+    """What the sources of a protocol's package say, if it is named `package.module:Class`; empty for Roamcast's own."""
+    package = protocol_package(protocol)
+    if not package:
+        return ""
+    digest = blake2b(digest_size=8)
+    for name, file in package_files(package):
+        if name.endswith(".py"):
+            content = file.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def protocol_package(protocol: str) -> str:
+    """The top-level package or module of a protocol named by import path; empty for Roamcast's own."""
+    module, separator, _ = protocol.partition(":")
+    package = module.partition(".")[0]
+    return "" if not separator or package == PACKAGE.name else package
+
+
+def package_files(package: str) -> list[tuple[str, Path]]:
+    """All files of a top-level package or module, by their names below the import path."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is None:
+        return [(f"{package}.py", Path(spec.origin))] if spec.origin else []
+    found = [
+        (f"{package}/{file.relative_to(place).as_posix()}", file)
+        for place in map(Path, spec.submodule_search_locations)
+        for file in place.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+    return sorted(found)
 
 
 class SourcesOnly(MetaPathFinder):

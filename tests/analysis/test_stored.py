@@ -112,7 +112,7 @@ def test_pairs_that_all_delivered(spark: SparkSession, store: Store) -> None:
 
 def test_measures_of_places_are_computed_once(spark: SparkSession, store: Store) -> None:
     first = analyse(spark, store)
-    assert store.directory.joinpath(FILE).exists()
+    assert store.directory.path.joinpath(FILE).exists()
     second = analyse(no_spark, store)
     for one, other in zip(first, second, strict=True):
         pd.testing.assert_frame_equal(one, other)

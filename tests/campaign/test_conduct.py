@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision, analyse, measured_runs
+from roamcast.campaign.commits import trace_files
 from roamcast.campaign.conduct import Conductor, Ending, Progress
 from roamcast.campaign.execute import CampaignStoppedError
 from roamcast.campaign.plan import decode_run
@@ -48,8 +49,9 @@ def conducted(
 def stored_rows(store: Store) -> list[str]:
     """Every committed trace row, but for what the clock says about the run."""
     partitions = ds.partitioning(pa.schema([("batch", pa.string()), ("kind", pa.string())]), flavor="hive")
-    table = ds.dataset(store.trace, format="parquet", schema=SCHEMA, partitioning=partitions).to_table()
-    table = table.select(SCHEMA.names)
+    dataset = ds.dataset(store.trace.path, format="parquet", schema=SCHEMA, partitioning=partitions)
+    assert sorted(dataset.files) == sorted(str(store.trace.path / file.path) for file in trace_files(store.trace).files)
+    table = dataset.to_table().select(SCHEMA.names)
     rows = [row | {"value": None} if row["kind"] == "run" else row for row in table.to_pylist()]
     return sorted(map(repr, rows))
 
@@ -71,16 +73,18 @@ def test_the_traces_are_those_of_the_simulator(done: Store) -> None:
         expected += map(repr, result.recorder.table().to_pylist())
     added = ("'kind': 'run'", "'kind': 'measure'")  # by the campaign
     assert sorted(row for row in stored_rows(done) if not any(kind in row for kind in added)) == sorted(expected)
-    assert not (done.directory / "staging").exists()
+    assert {path.name for path in done.directory.path.iterdir()} == {
+        *("campaign.json", "campaign.toml", "commits", "lock", "plan.parquet", "trace"),
+    }
 
 
 def test_a_finished_campaign_does_nothing_again(spark: SparkSession, done: Store) -> None:
-    before = sorted(done.trace.rglob("*"))
+    before = sorted(done.directory.files())
     told: list[Progress] = []
-    conductor = Conductor(done.file, done.directory, master="local[2]")
+    conductor = Conductor(done.directory.path / "campaign.toml", done.directory, master="local[2]")
     ending = conductor.conduct(spark, precise=Precision(spark, done), on_progress=told.append)
     assert ending == Ending(planned=6, skipped=6, failed=[])
-    assert sorted(done.trace.rglob("*")) == before
+    assert sorted(done.directory.files()) == before
     assert told[0] == Progress(planned=6, done=6, failed=0, simulated=0, running=0)
 
 
@@ -155,7 +159,7 @@ def test_what_is_no_runs_fault_ends_the_campaign_and_loses_nothing(spark: SparkS
         yield from batches
 
     spark.sparkContext.setLogLevel("OFF")
-    with pytest.raises(CampaignStoppedError, match="Spark gave up"):
+    with pytest.raises(CampaignStoppedError, match=r"^Spark gave up: OSError: the disk is full$"):
         conducted(spark, tmp_path, SMALL, worker)
     spark.sparkContext.setLogLevel("ERROR")
     store, ending = conducted(spark, tmp_path, SMALL)

@@ -50,19 +50,19 @@ def test_a_healthy_tree_passes(simulation: Simulation) -> None:
 def test_a_circle_is_found(simulation: Simulation) -> None:
     nodes = tree_nodes(simulation)
     child, parent = next((c, p) for c, p in links(nodes) if nodes[p].role == "member")
-    nodes[parent].parent = child
+    nodes[parent].place.parent = child
     nodes[child].children.put(parent, None, 0.0)
     with pytest.raises(InvariantError, match="does not stand above"):
         check_no_cycles(simulation)
-    nodes[child].standing = Standing(10**6, 0)  # even if the standings were wrong, the circle itself is seen
-    nodes[parent].standing = Standing(10**6 + 1, 0)
+    nodes[child].place.standing = Standing(10**6, 0)  # even if the standings were wrong, the circle itself is seen
+    nodes[parent].place.standing = Standing(10**6 + 1, 0)
     with pytest.raises(InvariantError, match=r"does not stand above|its own ancestor"):
         check_no_cycles(simulation)
 
 
 def test_a_member_without_a_parent_is_found(simulation: Simulation) -> None:
     member = next(node for node in tree_nodes(simulation).values() if node.role == "member")
-    member.parent = -1
+    member.place.parent = -1
     with pytest.raises(InvariantError, match="is member with parent -1"):
         check_roles(simulation)
 

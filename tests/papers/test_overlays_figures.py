@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
@@ -9,8 +10,18 @@ from roamcast.papers.figure import Figure, Values
 from roamcast.papers.overlays import FIGURES
 from roamcast.papers.overlays_brokers import mean_path, path_course, topology_kbps
 from roamcast.papers.overlays_floodwatch import SEEDS, STAGES, in_stage_order, latency_by_stage
-from roamcast.papers.overlays_load import busiest_broker
-from roamcast.papers.overlays_setting import OPPORTUNISTIC, STATIC, Measure, flat, largest_gap, share_below
+from roamcast.papers.overlays_load import maximum_load
+from roamcast.papers.overlays_setting import (
+    LARGEST_GAP,
+    OPPORTUNISTIC,
+    PUBLISHED,
+    STATIC,
+    Measure,
+    flat,
+    share_below,
+    with_largest_gaps,
+    without_gaps,
+)
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
 from roamcast.world.scenario import Mobility, Scenario, Workload
@@ -42,7 +53,6 @@ def test_contenders_of_a_campaign_are_told_apart(figure: Figure) -> None:
 def test_statistics_of_curves() -> None:
     values: Values = {OPPORTUNISTIC: {1.0: 4.0, 2.0: 5.0}, STATIC: {1.0: 6.0, 2.0: 5.0}}
     assert share_below(values, OPPORTUNISTIC, STATIC) == 0.5
-    assert largest_gap(values, OPPORTUNISTIC, STATIC) == 2.0
     assert flat({"a": {1.0: 3.0}, "b": {1.0: 1.0, 2.0: 2.0}})["a"] == {1.0: 3.0, 2.0: 3.0}
 
 
@@ -71,14 +81,43 @@ def test_overhead_counts_rows_of_topology_tables_after_the_start(spark: SparkSes
     records = [
         frame(t=5.0, bytes=99_999, detail="Topology"),
         frame(t=70.0, bytes=15_000, detail="Topology"),
-        frame(t=75.0, bytes=5_000, detail="Fragment"),
+        frame(t=75.0, bytes=5_000, detail="Topology"),
         frame(t=80.0, bytes=77_777, detail="Seek"),
         Record(160.0, "end", count=100),
     ]
     assert measured(spark, topology_kbps, *records)[None] == pytest.approx(20_000 * 8 / 1000 / 40 / 100)
 
 
-def test_the_busiest_broker_is_the_one_of_the_moment(spark: SparkSession) -> None:
+def test_the_largest_gap_is_that_of_each_run() -> None:
+    courses = {
+        (1, STATIC): (8.0, 6.0),
+        (1, OPPORTUNISTIC): (3.0, 4.0),
+        (2, STATIC): (5.0, 9.0),
+        (2, OPPORTUNISTIC): (4.0, 2.0),
+    }
+    found = pd.DataFrame(
+        [
+            {"curve": curve, "x": x, "seed": seed, "value": value}
+            for (seed, curve), course in courses.items()
+            for x, value in zip((25.0, 75.0), course, strict=True)
+        ]
+    )
+    gaps = with_largest_gaps(found, OPPORTUNISTIC, STATIC)
+    assert gaps[gaps["curve"] == LARGEST_GAP]["value"].tolist() == [5.0, 7.0]
+    assert without_gaps({LARGEST_GAP: {0.0: 6.0}, STATIC: {25.0: 1.0}}) == {STATIC: {25.0: 1.0}}
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_figures_are_made_with_the_papers_behaviour(figure: Figure) -> None:
+    own = {"discovery_period_s"}  # the experiments set it
+    for tables in (figure.quick, figure.paper_scale):
+        for contender in tables["protocols"]:
+            assert {name: contender[name] for name in PUBLISHED if name not in own} == {
+                name: value for name, value in PUBLISHED.items() if name not in own
+            }
+
+
+def test_the_maximum_load_is_that_of_any_broker_at_any_time(spark: SparkSession) -> None:
     load = partial(Record, kind="structure", category="load", detail="")
     records = [
         load(t=2.0, node=1, value=1.0),  # at the start
@@ -87,7 +126,7 @@ def test_the_busiest_broker_is_the_one_of_the_moment(spark: SparkSession) -> Non
         load(t=24.0, node=1, value=0.4),
         load(t=24.0, node=2, value=0.1),
     ]
-    assert measured(spark, busiest_broker, *records)[None] == pytest.approx(0.5)
+    assert measured(spark, maximum_load, *records)[None] == pytest.approx(0.6)
 
 
 def test_latency_belongs_to_the_topology_in_which_the_event_was_published(spark: SparkSession) -> None:

@@ -5,18 +5,16 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Analysis, Precision, analyse
+from roamcast.campaign.commits import FAILED, Outcome
 from roamcast.campaign.conduct import Conductor
-from roamcast.campaign.store import Store
-from roamcast.campaign.worker import FAILED, outcome_row
+from roamcast.campaign.store import Store, Written
 from roamcast.report.campaign_page import render
 from roamcast.report.figures import Layout, measure_figure
 from roamcast.report.wording import number, percent, setting_title, setting_value, with_interval
@@ -82,13 +80,10 @@ def test_failed_and_missing_runs_are_told(analysed: tuple[Store, Analysis], tmp_
     whole, analysis = analysed
     store = Store(shutil.copytree(whole.directory, tmp_path / "out"))
     lost, failed = sorted(store.outcomes())[:2]
-    for path in sorted(store.trace.glob("batch=*/kind=run/*.parquet")):
-        rows = pq.read_table(path)
-        pq.write_table(rows.filter(pc.invert(pc.is_in(rows["run_id"], value_set=pa.array([lost, failed])))), path)
-    place = store.trace / "batch=99999" / "kind=run"
-    place.mkdir(parents=True)
-    row = outcome_row(failed, FAILED, "ValueError: <b>oops</b>", 0.1, 0)
-    pq.write_table(pa.Table.from_batches([row]).drop_columns("kind"), place / "part-0.parquet")
+    for commit in store.commits():
+        kept = [run for run in commit.runs if run.run_id not in (lost, failed)]
+        store.directory.write(commit.name, msgspec.json.encode(msgspec.structs.replace(commit, runs=kept)))
+    store.commit(99999, [Written([], [Outcome(failed, FAILED, "ValueError: <b>oops</b>", 0.1, 0)])])
     html = render(store, analysis, NOW)
     assert "1 run failed" in html
     assert "1 run has not been simulated yet" in html

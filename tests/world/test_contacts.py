@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from roamcast.errors import ConfigurationError
-from roamcast.world.contacts import TOGETHER, ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.contacts import RANGE_SLACK, ContactPlan, _contacts, _plan, contact_plan, scenario_contacts
 from roamcast.world.mobility import Corner, Movements, scenario_movements
+from roamcast.world.nearby import TOGETHER, Legs, near_pairs
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.scenario import Faults, Mobility, Partition, Scenario
 
@@ -190,3 +191,54 @@ def test_more_pairs_of_legs_than_are_computed_at_once_make_the_plan_of_each_pair
             alone += [(a, b, from_s, until_s) for _, _, from_s, until_s in rows(pair)]
     plan = contact_plan(Movements(walks), 20.0, 400.0)
     assert sorted(rows(plan)) == sorted(alone)
+
+
+def plan_of_all_pairs(where: Movements, range_m: float, duration_s: float) -> ContactPlan:
+    """The slow twin of `contact_plan`: looks at every pair of legs."""
+    legs, reach_m = Legs(where, duration_s), range_m * (1 + RANGE_SLACK)
+    one, other = np.meshgrid(np.arange(len(legs)), np.arange(len(legs)), indexing="ij")
+    chosen = (legs.order[legs.node[one]] < legs.order[legs.node[other]]) & (
+        np.maximum(legs.start_s[one], legs.start_s[other]) < np.minimum(legs.end_s[one], legs.end_s[other])
+    )
+    return _plan(where.nodes, duration_s, *_contacts(one[chosen], other[chosen], legs, reach_m))
+
+
+def assert_same(plan: ContactPlan, twin: ContactPlan) -> None:
+    for column in ("a", "b", "from_s", "until_s"):
+        assert getattr(plan, column).tobytes() == getattr(twin, column).tobytes()
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.lists(paths(), min_size=1, max_size=9), st.sampled_from([0.5, 1.0, 5.0, 17.3, 500.0]))
+def test_cells_and_windows_find_what_looking_at_all_pairs_finds(all_paths: list[list[Corner]], range_m: float) -> None:
+    where = Movements(all_paths)
+    assert_same(contact_plan(where, range_m, DURATION_S), plan_of_all_pairs(where, range_m, DURATION_S))
+
+
+@pytest.mark.parametrize("model", ["waypoint", "group", "static", "gauss-markov", "roads"])
+def test_the_search_is_exact_to_the_bit_for_every_model(model: str) -> None:
+    mobility = Mobility(model=model, speed_min_mps=2.0, speed_max_mps=40.0, pause_max_s=3.0)  # type: ignore[arg-type]
+    scenario = Scenario(nodes=60, area_m=(2000.0, 1500.0), duration_s=40.0, mobility=mobility)
+    where = scenario_movements(scenario, 5)
+    assert where is not None
+    plan = contact_plan(where, 150.0, 40.0)
+    assert len(plan) > 20
+    assert_same(plan, plan_of_all_pairs(where, 150.0, 40.0))
+
+
+def test_a_node_far_out_and_a_fast_one_do_not_disturb() -> None:
+    where = Movements([[(0.0, 0.0, 0.0)], [(0.0, 1e9, 1e9)], [(0.0, -1e6, 0.0), (20.0, 1e6, 0.0)], [(0.0, 3.0, 4.0)]])
+    assert_same(contact_plan(where, 10.0, DURATION_S), plan_of_all_pairs(where, 10.0, DURATION_S))
+    assert len(contact_plan(where, 10.0, DURATION_S)) == 3
+
+
+def test_only_what_is_near_is_looked_at() -> None:
+    """At constant density, four times the nodes make about four times the pairs of legs, not sixteen times."""
+    pairs = []
+    for nodes, side_m in ((500, 3162.0), (2000, 6324.0)):
+        mobility = Mobility(speed_min_mps=5.0, speed_max_mps=20.0)
+        scenario = Scenario(nodes=nodes, area_m=(side_m, side_m), duration_s=60.0, mobility=mobility)
+        where = scenario_movements(scenario, 1)
+        assert where is not None
+        pairs.append(sum(len(one) for one, _ in near_pairs(Legs(where, 60.0), 200.0)))
+    assert pairs[1] < 5 * pairs[0]

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roamcast.world.topology import Topology
+from roamcast.world.topology import KNOWN_DISTANCES_MAX, Topology
 
 
 def slow_distances(topology: Topology, source: int) -> list[int]:
@@ -75,3 +75,13 @@ def test_neighbour_lists_follow_every_change_and_are_replaced(changes: list[tupl
         assert topology.hear == [links.heard(node) for node in links.nodes]
         assert topology.sense == [links.sensed(node) for node in links.nodes]
         assert all(kept == copy for kept, copy in before)  # a frame in the air keeps the list of when it started
+
+
+def test_distances_of_a_large_network_at_rest_are_not_all_kept() -> None:
+    nodes = 3000
+    topology = Topology(nodes)
+    topology.load([(0, node) for node in range(1, nodes)], [])
+    for source in range(0, nodes, 2):
+        topology.distances(source)
+    assert len(topology._distances) * nodes <= KNOWN_DISTANCES_MAX + nodes
+    assert topology.distances(0)[17] == 1  # the first to be forgotten is worked out again

@@ -32,6 +32,8 @@ TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
     "georendezvous": {"graph": ("cells",), "rendezvous_points": (2, 4), "refresh_period_s": (20.0,)},
     # how many brokers, and how soon a silent one is given up
     "overlays": {"broker_share": (0.2, 0.7), "update_period_s": (10.0,), "home_timeout_s": (10.0,)},
+    # what a hello is worth, how soon leaves confirm, and how long events without a path are kept
+    "waymark": {"hello_price": (0.4, 4.0), "receipt_s": (0.05,), "custody_s": (0.0,)},
 }
 """Protocol -> parameter -> values worth trying besides the default."""
 

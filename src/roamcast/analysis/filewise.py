@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from roamcast.campaign.location import Location
 from roamcast.trace.expressions import Aggregate, Column, Combined, Expression, Inverted, Present, aggregates
 from roamcast.trace.measures import BREAKDOWNS, RUN_FACTS, RUN_MEASURES
 from roamcast.trace.relations import COLUMNS, TraceRelations
@@ -21,7 +22,7 @@ from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import stored_rows
 
 TraceFile = tuple[str, str]
-"""The kind of the rows, and the path."""
+"""The kind of the rows, and the path or URI."""
 
 
 def measure_files(files: Iterable[TraceFile], only: frozenset[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -68,7 +69,8 @@ class _Kinds:
 
 def _read(kind: str, path: str) -> pa.Table:
     """The needed columns; those that an older file lacks are null."""
-    with pq.ParquetFile(path) as file:
+    with Location(path).opened() as opened:
+        file = pq.ParquetFile(opened, page_checksum_verification=True)
         there = set(file.schema_arrow.names)
         wanted = ["run_id", *needed_columns()[kind]]
         table = file.read([name for name in wanted if name in there])

@@ -78,16 +78,16 @@ def _grouped(plan: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kept(store: Store) -> pd.DataFrame:
-    path = store.directory / FILE
-    if not path.exists():
-        return pd.DataFrame({name: [] for name in _COLUMNS})
-    found = pq.read_table(path).to_pandas()
+    """What an earlier report measured; nothing if that is missing, damaged or of other measures."""
+    try:
+        content = pa.BufferReader(store.directory.read(FILE))
+        found = pq.read_table(content, page_checksum_verification=True).to_pandas()
+    except (OSError, ValueError):  # Arrow's errors are of these kinds
+        found = pd.DataFrame()
     return found if list(found.columns) == _COLUMNS else pd.DataFrame({name: [] for name in _COLUMNS})
 
 
 def _keep(store: Store, table: pd.DataFrame) -> None:
     sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), sink)
-    fresh = store.directory / f".{FILE}"
-    fresh.write_bytes(sink.getvalue())
-    fresh.replace(store.directory / FILE)
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), sink, write_page_checksum=True)
+    store.directory.write(FILE, sink.getvalue())

@@ -6,6 +6,7 @@ today's, are measured from their traces on Spark (`filewise`); a session is star
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pyarrow as pa
@@ -15,6 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from roamcast.analysis.filewise import TraceFile, measure_files
+from roamcast.campaign.commits import trace_files
+from roamcast.campaign.location import Location
+from roamcast.campaign.shipping import for_executors
 from roamcast.campaign.store import Store
 from roamcast.trace.measures import RUN_FACTS, RUN_MEASURES
 from roamcast.trace.schema import SCHEMA
@@ -23,6 +27,7 @@ from roamcast.trace.summary import DEFINITIONS, definitions_digest
 Spark = SparkSession | Callable[[], SparkSession]
 """A session, or what starts one when it is needed."""
 
+THREADS = 8
 COLUMNS = ["run_id", "t", "value", "category", "detail"]
 _ROWS = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 _GROUP = "path string"
@@ -30,7 +35,7 @@ _GROUP = "path string"
 
 def started(spark: Spark) -> SparkSession:
     """The session; a function that starts one must answer with the same one when it is called again."""
-    return spark if isinstance(spark, SparkSession) else spark()
+    return spark() if callable(spark) else spark
 
 
 def measure_table(spark: Spark, store: Store, runs: Iterable[str]) -> pa.Table:
@@ -57,16 +62,18 @@ def wide(rows: pa.Table) -> pd.DataFrame:
 def trace_groups(store: Store) -> dict[str, list[TraceFile]]:
     """The trace files of a campaign by the attempt that wrote them: all rows of a run are in one group."""
     groups: dict[str, list[TraceFile]] = {}
-    for path in sorted(store.trace.glob("batch=*/kind=*/*.parquet")):
-        batch, attempt = path.parent.parent.name, path.stem.rpartition("-")[0]
-        groups.setdefault(f"{batch}/{attempt}", []).append((path.parent.name.partition("=")[2], str(path)))
+    found = trace_files(store.directory)
+    for file in found.files:
+        batch, attempt = file.path.partition("/")[0], file.path.rpartition("/")[2].rpartition("-")[0]
+        groups.setdefault(f"{batch}/{attempt}", []).append((file.kind, (found.root / file.path).absolute))
     return groups
 
 
 def _stored(groups: dict[str, list[TraceFile]], wanted: set[str]) -> pa.Table:
     """The stored rows of the wanted runs that were computed by today's definitions."""
     paths = [path for files in groups.values() for kind, path in files if kind == "measure"]
-    tables = [pq.ParquetFile(path).read(COLUMNS) for path in paths]
+    with ThreadPoolExecutor(THREADS) as threads:
+        tables = list(threads.map(_read, paths))
     rows = pa.concat_tables([_ROWS.empty_table(), *tables]).combine_chunks()
     is_note = pc.equal(rows["detail"], pa.scalar(DEFINITIONS))
     current = rows.filter(pc.and_(is_note, pc.equal(rows["category"], pa.scalar(definitions_digest()))))
@@ -74,11 +81,16 @@ def _stored(groups: dict[str, list[TraceFile]], wanted: set[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows["run_id"], value_set=pa.array(kept, pa.string())))
 
 
+def _read(path: str) -> pa.Table:
+    with Location(path).opened() as file:
+        return pq.ParquetFile(file, page_checksum_verification=True).read(COLUMNS)
+
+
 def _measured(session: SparkSession, groups: dict[str, list[TraceFile]], missing: frozenset[str]) -> pa.Table:
     """Measures the missing runs, one group of files per task."""
     tasks = [("\n".join(f"{kind}\t{path}" for kind, path in files),) for files in groups.values()]
     rows = session.createDataFrame(tasks, _GROUP).repartition(len(tasks))
-    measured = rows.mapInArrow(_Measuring(missing), from_arrow_schema(SCHEMA)).select(*COLUMNS)
+    measured = rows.mapInArrow(for_executors(session, _Measuring(missing)), from_arrow_schema(SCHEMA)).select(*COLUMNS)
     return measured.toArrow().cast(_ROWS)
 
 

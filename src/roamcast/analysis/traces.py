@@ -1,21 +1,13 @@
 """Traces as Spark tables: a campaign's committed batches, or any other trace directory, in the one schema."""
 
-from pathlib import Path
-
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from roamcast.campaign.execute import TRACE_SCHEMA
-from roamcast.errors import ConfigurationError
+from roamcast.analysis.source import read_traces
+
+__all__ = ["RUN", "of_kind", "only_runs", "ratio", "read_traces"]
 
 RUN = "run_id"
-
-
-def read_traces(session: SparkSession, directory: Path) -> DataFrame:
-    """The trace rows of every committed run below `directory` (a campaign's `trace`, or one trace alone)."""
-    if not any(directory.glob("**/kind=*/*.parquet")):
-        raise ConfigurationError(f"trace: {str(directory)!r} holds no trace; expected kind=.../*.parquet in it")
-    return session.read.schema(TRACE_SCHEMA).parquet(str(directory.resolve())).select(*TRACE_SCHEMA.names)
 
 
 def of_kind(trace: DataFrame, *kinds: str) -> DataFrame:

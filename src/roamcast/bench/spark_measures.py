@@ -131,7 +131,7 @@ def _with_spark(directory: Path) -> tuple[float, list[Any], list[int]]:
     from roamcast.campaign.session import start_session
 
     size = sum(path.stat().st_size for path in directory.rglob("*.parquet"))
-    session = start_session(f"local[{THREADS}]", memory=MEMORY, trace_bytes=size)
+    session = start_session(f"local[{THREADS}]", trace_bytes=size, settings={"spark.driver.memory": MEMORY})
     session.range(1000).selectExpr("sum(id)").collect()
     began = perf_counter()
     trace = read_traces(session, directory)

@@ -84,7 +84,6 @@ def _execute(session: SparkSession, texts: list[str]) -> float:
     plan = pa.table({"run_id": names, "seed": list(range(len(texts))), "run": texts})
     directory = Path(tempfile.mkdtemp(prefix="roamcast-bench-"))
     store = Store(directory)
-    store.trace.mkdir()
     try:
         began = perf_counter()
         outcomes = Execution(session, store).execute(plan)

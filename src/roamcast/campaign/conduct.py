@@ -1,11 +1,11 @@
-"""Conducting a campaign: from its file to a directory in which every run is over.
+"""Conducting a campaign: from its file to a place that holds every run.
 
 With fixed seeds there is one round. With a stopping rule there are rounds of `batch` seeds: after each, the places at
 which some point is not known precisely enough get another round, all contenders of a place together, so that their
 differences stay paired. Whether a place goes on depends only on runs of earlier rounds, so a campaign that was
 interrupted and resumed makes the same decisions as one that was not.
 
-How precise a point is, is the analysis' business: it comes in as a function.
+The analysis says how precise a point is: it comes in as a function.
 """
 
 import os
@@ -15,17 +15,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
 
 import roamcast
+from roamcast.campaign.commits import ABOUT
 from roamcast.campaign.execute import Execution, Standing
 from roamcast.campaign.file import Campaign, Stop, load_campaign
+from roamcast.campaign.location import Location
 from roamcast.campaign.plan import Point, plan_table, points, replicates
+from roamcast.campaign.preflight import prepare
 from roamcast.campaign.session import LOCAL
 from roamcast.campaign.store import Manifest, Outcome, Store
+from roamcast.campaign.verify import Damage
 from roamcast.campaign.worker import Worker, simulate_runs
+from roamcast.errors import ConfigurationError
 from roamcast.form import source_digest
 
 Precise = Callable[[Stop, list[str]], set[int]]
@@ -48,12 +54,13 @@ class Ending(NamedTuple):
     planned: int
     skipped: int  # were there already
     failed: list[Outcome]
+    damages: tuple[Damage, ...] = ()  # files that were found damaged at the start; their runs were simulated again
 
 
 class Conductor:
-    """One campaign and its directory. Making it refuses a wrong file before Spark is started."""
+    """One campaign and its place. Making it refuses a wrong file before Spark is started."""
 
-    def __init__(self, file: Path, out: Path, *, master: str) -> None:
+    def __init__(self, file: Path, out: str | Path | Location, *, master: str) -> None:
         self.campaign: Campaign = load_campaign(file)
         self.store = Store(out)
         self.command = resume_command(file, out, master)
@@ -65,17 +72,46 @@ class Conductor:
             environment=_environment(master),
         )
 
+    def runs_planned_first(self) -> int:
+        """How many runs the first round has."""
+        return len(self._points) * len(self._rounds()[0])
+
+    def refuse_another_campaign(self) -> None:
+        """Refuses to go on in a place whose campaign has another file and no point in common with this one."""
+        if not self.store.directory.exists(ABOUT):
+            return
+        other = self.store.manifest().campaign
+        if Path(other.source).resolve() == Path(self.campaign.source).resolve():
+            return
+        here = {_identity(point) for point in self._points}
+        try:
+            there = {_identity(point) for point in points(other)}
+        except ConfigurationError:  # a protocol or setting that there is no longer
+            there = set()
+        if not here & there:
+            raise ConfigurationError(
+                f"out: {str(self.store.directory)!r} holds another campaign ({other.title!r}, from {other.source}); "
+                "name another place"
+            )
+
     def conduct(
         self,
         session: SparkSession,
         *,
         precise: Precise,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_damage: Callable[[list[Damage]], None] = lambda damages: None,
+        tell: Callable[[str], None] = lambda line: None,
         worker: Worker = simulate_runs,
+        retry_failed: bool = False,
     ) -> Ending:
-        """Simulates whatever is not there yet."""
-        with self.store.opened(self._manifest):
+        """Simulates whatever is not there yet; with `retry_failed`, also runs that failed."""
+        with self.store.opened(self._manifest) as damages:
+            on_damage(damages)
+            archives = prepare(session, self.store, [each.protocol for each in self.campaign.contenders], tell)
             over = self.store.outcomes()
+            if retry_failed:
+                over = {name: outcome for name, outcome in over.items() if not outcome.failed}
             before = set(over)
             chosen: list[tuple[Point, int]] = []
             going_on = self._points
@@ -88,20 +124,27 @@ class Conductor:
                 )  # contenders may share a run: it is simulated once
                 done = [over[name] for name in planned if name in over]
 
-                def tell(standing: Standing, done: list[Outcome] = done, planned: int = len(planned)) -> None:
+                def report(standing: Standing, done: list[Outcome] = done, planned: int = len(planned)) -> None:
                     failed = sum(outcome.failed for outcome in done) + standing.failed
                     committed = len(done) + standing.committed
                     on_progress(Progress(planned, committed, failed, standing.simulated, standing.running))
 
-                tell(Standing(0, 0, 0, 0))
+                report(Standing(0, 0, 0, 0))
                 missing = _rows_of(plan, [name for name in planned if name not in over])
-                execution = Execution(session, self.store, worker=worker, on_progress=tell)
+                execution = Execution(
+                    session,
+                    self.store,
+                    worker=worker,
+                    archives=archives,
+                    environment=self._manifest.environment | {"command": self.command},
+                    on_progress=report,
+                )
                 over |= {outcome.run_id: outcome for outcome in execution.execute(missing)}
                 going_on = self._imprecise(going_on, precise, list(planned))
                 if not going_on:
                     break
             failed = [over[name] for name in planned if over[name].failed]
-            return Ending(len(planned), len(before & planned.keys()), failed)
+            return Ending(len(planned), len(before & planned.keys()), failed, tuple(damages))
 
     def _rounds(self) -> list[list[int]]:
         stop = self.campaign.stop
@@ -118,7 +161,11 @@ class Conductor:
         return [point for point in going_on if point.place in places]
 
 
-def resume_command(file: Path, out: Path, master: str) -> str:
+def _identity(point: Point) -> bytes:
+    return msgspec.json.encode((point.label, point.template), order="deterministic")
+
+
+def resume_command(file: Path, out: str | Path | Location, master: str) -> str:
     """What continues the campaign if it was interrupted, and repeats it into another directory."""
     words = ["roamcast", "campaign", "run", str(file), "--out", str(out)]
     if master != LOCAL:

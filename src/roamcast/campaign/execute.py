@@ -1,31 +1,44 @@
 """Simulating the runs of a plan on Spark, batch by batch.
 
-A batch is one Spark job: its runs are dealt out to tasks, and `mapInArrow` turns them into trace files in the staging
-directory (see `worker`), which are then committed (see `store`). The size of a batch balances two losses: an
-interruption throws away the batches under way, and every job costs Spark some tenths of a second. So it follows the
-measured length of the runs. Two batches are under way at a time, because tasks of the second fill the cores that the
-end of the first leaves idle.
+A batch is one Spark job. Its runs are dealt out to tasks, whose executors write trace files (see `worker`), and the
+driver commits what they wrote (see `store`). The size of a batch balances two losses: a driver that is killed loses
+the batches under way, and every job costs Spark some tenths of a second. So it follows the measured length of the
+runs. Two batches are under way at a time: tasks of the second fill the cores that the end of the first leaves idle.
+
+Runs are dealt out by their expected length, which is that of earlier runs of the same point: each goes to the task
+with the least to do, longest first, and the longest tasks start first. The number of cores is asked before each
+batch, since executors come and go.
+
+A task's answer reaches the driver when the task ends. So when a campaign is interrupted, or a job fails, the tasks
+that ended are committed all the same.
 
 A run that raises is recorded by its worker. A run that takes its whole worker down (out of memory, a crash in native
-code) fails the job however often Spark repeats the task; such a batch is halved until the run is alone, and then
-recorded as failed by the driver. Any other failure of a job is no fault of a run and ends the campaign with its error.
+code) fails the job however often Spark repeats the task. What is left of such a batch is halved until the run is
+alone, and then recorded as failed by the driver. Any other failure of a job is no fault of a run and ends the campaign
+with its error.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
+from heapq import heapify, heappop, heappush
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
+from pyspark import AccumulatorParam, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from roamcast.campaign.store import Outcome, Store
-from roamcast.campaign.worker import ANSWER, FAILED, Worker, outcome_row, simulate_runs, write_runs
+from roamcast.campaign.commits import FAILED, Outcome
+from roamcast.campaign.plan import decode_run
+from roamcast.campaign.reasons import reason, worker_died
+from roamcast.campaign.shipping import on_path
+from roamcast.campaign.store import LostFilesError, Store, Written
+from roamcast.campaign.worker import Task, Worker, perform, simulate_runs
 from roamcast.errors import RoamcastError
-from roamcast.trace.files import TraceWriter
 from roamcast.trace.schema import SCHEMA
 
 TRACE_SCHEMA = from_arrow_schema(SCHEMA)
@@ -37,8 +50,7 @@ BATCH_RUNS_MAX = 5000
 GROWTH_MAX = 4  # a batch is at most so many times the one before: the first runs may have been the short ones
 UNDER_WAY = 2
 POLL_S = 0.25
-
-_WORKER_DIED = ("Python worker exited unexpectedly", "Python worker terminated", "ExecutorLostFailure")
+DIED = "the worker process died while it simulated this run (out of memory?)"
 
 
 class CampaignStoppedError(RoamcastError):
@@ -54,6 +66,12 @@ class Standing(NamedTuple):
     running: int
 
 
+class PlannedRun(NamedTuple):
+    run_id: str
+    run: str  # as JSON
+    point: int
+
+
 class Execution:
     """Runs to simulate, and how far they are."""
 
@@ -63,135 +81,224 @@ class Execution:
         store: Store,
         *,
         worker: Worker = simulate_runs,
+        archives: Iterable[str] = (),
+        environment: dict[str, str] | None = None,
         on_progress: Callable[[Standing], None] = lambda standing: None,
     ) -> None:
-        self._session = session
+        self._context: SparkContext = session.sparkContext
         self._store = store
         self._worker = worker
+        self._archives = list(archives)
+        self._environment = environment
         self._on_progress = on_progress
-        self._slots = session.sparkContext.defaultParallelism
-        self._next_batch = store.next_batch()
         self._size = 0  # of the last batch, in runs
-        self._run_s: float | None = None  # mean length of the runs so far
+        self._lengths = Lengths()
         self._committed = 0
         self._failed = 0
 
     def execute(self, runs: pa.Table) -> list[Outcome]:
-        """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`), and says how they went."""
-        # By seed, so that what is done first is a whole, if rough, picture; within a seed in no order, so that long and
-        # short runs mix and the measured length is typical.
-        mixed = runs.sort_by([("seed", "ascending"), ("run_id", "ascending")])
-        waiting = deque(_rows(mixed.select(["run_id", "run"])))
-        retries: deque[pa.Table] = deque()  # halves of batches whose worker died
-        jobs: dict[Future[list[str]], _Batch] = {}
+        """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`, perhaps `point`), and says how they
+        went."""
+        waiting = deque(_by_seed(runs))
+        retries: deque[list[PlannedRun]] = deque()  # halves of batches whose worker died
+        jobs: dict[Future[list[bytes]], _Batch] = {}
         outcomes: list[Outcome] = []
         with ThreadPoolExecutor(UNDER_WAY) as threads:
             try:
                 while waiting or retries or jobs:
-                    while (waiting or retries) and len(jobs) < (UNDER_WAY if self._run_s else 1):
+                    while (waiting or retries) and len(jobs) < (UNDER_WAY if self._lengths.known else 1):
                         batch = self._take(waiting, retries)
                         jobs[threads.submit(self._simulate, batch)] = batch
                     ended, _ = wait(jobs, POLL_S, FIRST_COMPLETED)
                     for job in ended:
-                        batch = jobs.pop(job)
-                        outcomes += self._settle(job, batch, retries)
+                        outcomes += self._settle(job, jobs.pop(job), retries)
                     self._report(jobs.values())
-            except BaseException:
-                self._session.sparkContext.setLogLevel("OFF")  # cancelled tasks would fill the screen
-                self._session.sparkContext.cancelAllJobs()
+            except BaseException as error:
+                self._abandon(jobs, error)
                 raise
         return outcomes
 
-    def _take(self, waiting: "deque[_Row]", retries: "deque[pa.Table]") -> "_Batch":
-        number = self._next_batch
-        self._next_batch += 1
+    def _take(self, waiting: deque[PlannedRun], retries: deque[list[PlannedRun]]) -> "_Batch":
+        number = self._store.next_batch()
+        slots = self._context.defaultParallelism
         if retries:
             runs = retries.popleft()
-            return _Batch(number, runs, len(runs))
-        if self._run_s is None:
-            size, per_task = self._slots * TASKS_PER_SLOT, 1
+            return self._batch(number, [[run] for run in runs], slots)
+        if not self._lengths.known:
+            size = slots * TASKS_PER_SLOT
         else:
-            size = min(
-                BATCH_RUNS_MAX, GROWTH_MAX * self._size, max(self._slots, round(BATCH_S * self._slots / self._run_s))
-            )
-            per_task = max(1, min(round(TASK_S / self._run_s), ceil(len(waiting) / (self._slots * TASKS_PER_SLOT))))
-        self._size = size
-        rows = [waiting.popleft() for _ in range(min(size, len(waiting)))]
-        return _Batch(number, _table(rows), ceil(len(rows) / per_task))
+            wanted = max(slots, round(BATCH_S * slots / self._lengths.mean_s))
+            size = min(BATCH_RUNS_MAX, GROWTH_MAX * self._size, wanted)
+        self._size = max(size, slots)
+        runs = [waiting.popleft() for _ in range(min(self._size, len(waiting)))]
+        expected_s = sum(map(self._lengths.expected_s, runs)) if self._lengths.known else TASK_S * len(runs)
+        tasks = min(len(runs), max(ceil(expected_s / TASK_S), slots * TASKS_PER_SLOT))
+        return self._batch(number, deal(runs, tasks, self._lengths.expected_s), slots)
 
-    def _simulate(self, batch: "_Batch") -> list[str]:
-        """Where in the batch's staging directory its runs are."""
-        context = self._session.sparkContext
-        context.setJobGroup(batch.group(self._store), "roamcast campaign")
-        stage = self._store.stage(batch.number).resolve()
-        stage.mkdir(parents=True)  # here, because tasks that make it together may trip over each other
-        runs = self._session.createDataFrame(batch.runs).repartition(batch.tasks)
-        answers = runs.mapInArrow(partial(write_runs, self._worker, str(stage)), ANSWER).collect()
-        return [answer.attempt for answer in answers]
+    def _batch(self, number: int, tasks: list[list[PlannedRun]], slots: int) -> "_Batch":
+        ended = self._context.accumulator([], _list_accumulator())
+        return _Batch(number, tasks, slots, f"{self._store.owner}-{number}", ended)
 
-    def _settle(self, job: Future[list[str]], batch: "_Batch", retries: "deque[pa.Table]") -> list[Outcome]:
+    def _simulate(self, batch: "_Batch") -> list[bytes]:
+        """What each task of the batch wrote."""
+        self._context.setJobGroup(batch.group, "roamcast campaign")
+        trace = self._store.trace.absolute
+        work = on_path(self._archives, partial(perform, self._worker, trace, batch.number, self._store.owner))
+        ended = batch.ended
+
+        def simulate_task(task: Task) -> bytes:
+            written: bytes = work(task)
+            ended.add([written])
+            return written
+
+        tasks: list[Task] = [[(run.run_id, run.run) for run in task] for task in batch.tasks]
+        return self._context.parallelize(tasks, len(tasks)).map(simulate_task).collect()
+
+    def _settle(self, job: Future[list[bytes]], batch: "_Batch", retries: deque[list[PlannedRun]]) -> list[Outcome]:
         error = job.exception()
-        if error is not None:
-            if not any(sign in str(error) for sign in _WORKER_DIED):
-                raise CampaignStoppedError(f"Spark gave up: {_reason(error)}") from error
-            if len(batch.runs) > 1:
-                half = len(batch.runs) // 2
-                retries.extend([batch.runs.slice(0, half), batch.runs.slice(half)])
-                return []
-            attempts = [self._record_loss(batch)]
-        else:
-            attempts = job.result()
-        outcomes = self._store.commit(batch.number, attempts)
+        if error is None:
+            return self._commit(batch, [msgspec.json.decode(each, type=Written) for each in job.result()])
+        if not worker_died(error):
+            raise CampaignStoppedError(f"Spark gave up: {reason(error)}") from error
+        kept = batch.written()
+        over = {run.run_id for part in kept for run in part.runs}
+        left = [run for run in batch.runs() if run.run_id not in over]
+        if len(left) == 1:
+            kept.append(Written([], [Outcome(left[0].run_id, FAILED, DIED, 0.0, 0)]))
+        elif left:
+            half = len(left) // 2
+            retries.extend([left[:half], left[half:]])
+        return self._commit(batch, kept)
+
+    def _commit(self, batch: "_Batch", written: list[Written]) -> list[Outcome]:
+        if not written:
+            return []
+        runs = [run for part in written for run in part.runs]
+        planned = {run.run_id: run for run in batch.runs()}
+        try:
+            outcomes = self._store.commit(
+                batch.number,
+                written,
+                parameters=_parameters([planned[run.run_id] for run in runs if run.run_id in planned]),
+                environment=self._environment,
+            )
+        except LostFilesError as error:
+            raise CampaignStoppedError(str(error)) from error
         self._committed += len(outcomes)
         self._failed += sum(outcome.failed for outcome in outcomes)
-        spent = sum(outcome.wall_s for outcome in outcomes) / len(outcomes)
-        self._run_s = max(1e-3, spent if self._run_s is None else (self._run_s + spent) / 2)
+        for outcome in outcomes:
+            if outcome.run_id in planned:
+                self._lengths.add(planned[outcome.run_id], outcome.wall_s)
         return outcomes
 
-    def _record_loss(self, batch: "_Batch") -> str:
-        """Notes, in the worker's place, that its run took it down."""
-        name = batch.runs["run_id"][0].as_py()
-        row = outcome_row(name, FAILED, "the worker process died while it simulated this run (out of memory?)", 0.0, 0)
-        TraceWriter(self._store.stage(batch.number) / "lost").append([row])
-        return "lost"
+    def _abandon(self, jobs: "dict[Future[list[bytes]], _Batch]", error: BaseException) -> None:
+        """Ends the jobs under way and commits the tasks that ended."""
+        self._context.setLogLevel("OFF")  # cancelled tasks would fill the screen
+        for batch in jobs.values():
+            self._context.cancelJobGroup(batch.group)
+        wait(jobs)
+        if isinstance(error, OSError | LostFilesError):
+            return
+        for batch in jobs.values():
+            self._commit(batch, batch.written())
+        self._report([])
 
     def _report(self, batches: Iterable["_Batch"]) -> None:
-        tracker = self._session.sparkContext.statusTracker()
-        simulated = running = 0
+        tracker = self._context.statusTracker()
+        simulated = running = failed = 0
+        slots = 0
         for batch in batches:
-            for job in tracker.getJobIdsForGroup(batch.group(self._store)):
+            slots = max(slots, batch.slots)
+            ended = [run for part in batch.written() for run in part.runs]
+            simulated += len(ended)
+            failed += sum(run.failed for run in ended)
+            for job in tracker.getJobIdsForGroup(batch.group):
                 info = tracker.getJobInfo(job)
-                last = tracker.getStageInfo(max(info.stageIds)) if info and info.stageIds else None
-                if last is not None and last.numTasks == batch.tasks:
-                    simulated += len(batch.runs) * last.numCompletedTasks // batch.tasks
-                    running += last.numActiveTasks
-        self._on_progress(Standing(self._committed, self._failed, simulated, min(running, self._slots)))
+                stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else [])]
+                running += sum(stage.numActiveTasks for stage in stages if stage is not None)
+        self._on_progress(Standing(self._committed, self._failed + failed, simulated, min(running, slots)))
 
 
 class _Batch(NamedTuple):
     number: int
-    runs: pa.Table
-    tasks: int
+    tasks: list[list[PlannedRun]]
+    slots: int
+    group: str  # the name under which Spark knows the batch's job
+    ended: Any  # accumulates the answers of tasks that ended; an attempt that Spark repeated may be there twice
 
-    def group(self, store: Store) -> str:
-        """The name under which Spark knows the batch's job."""
-        return store.stage(self.number).name
+    def runs(self) -> list[PlannedRun]:
+        return [run for task in self.tasks for run in task]
 
-
-_Row = tuple[str, str]
-
-
-def _rows(runs: pa.Table) -> Iterable[_Row]:
-    return zip(*(column.to_pylist() for column in runs.columns), strict=True)
-
-
-def _table(rows: list[_Row]) -> pa.Table:
-    names, texts = zip(*rows, strict=True)
-    return pa.table({"run_id": names, "run": texts})
+    def written(self) -> list[Written]:
+        """What the tasks that ended so far wrote, each run once."""
+        parts: dict[str, Written] = {}
+        for answer in list(self.ended.value):
+            part = msgspec.json.decode(answer, type=Written)
+            parts.setdefault(part.runs[0].run_id, part)
+        return list(parts.values())
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost cause in one line; Spark wraps it in a stack trace of its own."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return causes[-1].removeprefix("Caused by: ") if causes else lines[0]
+class Lengths:
+    """How long runs take, by point."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, tuple[float, int]] = {}
+        self.mean_s = 0.0  # recent runs count more
+        self.known = False
+
+    def add(self, run: PlannedRun, wall_s: float) -> None:
+        total, count = self._sums.get(run.point, (0.0, 0))
+        self._sums[run.point] = total + wall_s, count + 1
+        self.mean_s = max(1e-3, wall_s if not self.known else 0.98 * self.mean_s + 0.02 * wall_s)
+        self.known = True
+
+    def expected_s(self, run: PlannedRun) -> float:
+        total, count = self._sums.get(run.point, (self.mean_s, 1))
+        return total / count
+
+
+def deal(runs: list[PlannedRun], tasks: int, expected_s: Callable[[PlannedRun], float]) -> list[list[PlannedRun]]:
+    """The runs in so many tasks of about the same length, the longest task first; none is empty."""
+    longest_first = sorted(runs, key=lambda run: (-expected_s(run), run.run_id))
+    heap: list[tuple[float, int]] = [(0.0, task) for task in range(tasks)]
+    heapify(heap)
+    dealt: list[list[PlannedRun]] = [[] for _ in range(tasks)]
+    lengths = [0.0] * tasks
+    for run in longest_first:
+        length, task = heappop(heap)
+        dealt[task].append(run)
+        lengths[task] = length + max(1e-9, expected_s(run))  # above 0, so that every task gets one
+        heappush(heap, (lengths[task], task))
+    order = sorted(range(tasks), key=lambda task: (-lengths[task], task))
+    return [dealt[task] for task in order if dealt[task]]
+
+
+def _by_seed(runs: pa.Table) -> list[PlannedRun]:
+    """By seed, so that what is done first is a whole, if rough, picture; within a seed in no order, so that long and
+    short runs mix and the measured length is typical."""
+    ordered = runs.sort_by([("seed", "ascending"), ("run_id", "ascending")])
+    rows = ordered.to_pylist()
+    return [PlannedRun(row["run_id"], row["run"], row.get("point", 0)) for row in rows]
+
+
+def _parameters(runs: list[PlannedRun]) -> dict[str, dict[str, int]]:
+    """For the commit: each run without its seed as JSON, and the seeds that it had."""
+    found: dict[str, dict[str, int]] = {}
+    for planned in runs:
+        run = decode_run(planned.run)
+        text = msgspec.json.encode(msgspec.structs.replace(run, seed=0), order="deterministic").decode()
+        found.setdefault(text, {})[planned.run_id] = run.seed
+    return found
+
+
+def _list_accumulator() -> "AccumulatorParam[list[bytes]]":
+    """A local class travels by value, so executors need no Roamcast to unpickle it."""
+
+    class Lists(AccumulatorParam):  # type: ignore[type-arg]  # not generic at run time
+        def zero(self, value: list[bytes]) -> list[bytes]:
+            return []
+
+        def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
+            return value1 + value2
+
+    return Lists()

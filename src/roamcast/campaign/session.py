@@ -1,38 +1,46 @@
-"""The Spark session: embedded unless another master is named, quiet, and with the driver's Python on every executor.
+"""The Spark session: embedded unless another master is named, quiet, and sized by the machine and the data.
 
-`start_session` is the only place that knows Spark's settings. They are for many small runs and for traces of up to
-some ten million rows on one machine: few shuffle partitions that adaptive execution merges further, Arrow between the
-JVM and Python, and no web server.
+`start_session` is the only place that knows Spark's settings. Yours win over them: `--conf key=value` on the command
+line, what `spark-submit` was given, and `PYSPARK_PYTHON`. For example:
 
-On a cluster the executors may lack Roamcast: its sources travel as one archive (their Python must bring `lxml`,
-`msgspec`, `mypy-extensions`, `numpy` and `pyarrow`) and run interpreted. An embedded session needs no archive, since
-its workers inherit the driver's import path.
+    --conf spark.ui.enabled=true                                     Spark's web pages while it runs
+    --conf spark.eventLog.enabled=true --conf spark.eventLog.dir=D   the same afterwards, with Spark's history server
+    --conf spark.archives=env.tar.gz#env --conf spark.pyspark.python=env/bin/python    an environment for executors
+
+The executors of a cluster run the driver's Python unless told otherwise, and `preflight` sees to it that they have
+Roamcast. The workers of an embedded session inherit the driver's import path.
 """
 
 import logging
 import os
 import sys
-import tempfile
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 import roamcast
 from roamcast.campaign.java import java_home
+from roamcast.campaign.reasons import reason
 from roamcast.errors import ConfigurationError
 
 LOCAL = "local[*]"
 TASK_ATTEMPTS = 4  # embedded sessions do not repeat a failed task unless told
-DRIVER_MEMORY = "2g"
+GIB = 2**30
+MEMORY_LEAST = 2 * GIB
+MEMORY_SHARE = 0.5  # of the machine, at most: the workers that simulate are processes of their own
 
-# Most of a campaign's queries run once, over little data: with the fast compiler alone they take a half to a third of
-# the time. Its code cache is small by default, and Spark generates a lot of code. Big traces repay the better compiler.
+# Queries over tiny traces run once: with the fast compiler alone they take less time. Its code cache is small by
+# default, and Spark generates a lot of code.
 _BRISK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _THOROUGH = "-XX:+UseParallelGC"
-BIG_TRACE_BYTES = 256 * 2**20
+TINY_TRACE_BYTES = 16 * 2**20
+PARTITION_BYTES = 64 * 2**20  # of a shuffle, in memory
+INFLATION = 8  # bytes in memory per byte of Parquet
+PARTITIONS_LEAST = 16
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -40,39 +48,41 @@ def start_session(
     master: str = LOCAL,
     *,
     trace_bytes: int = 0,
-    memory: str = DRIVER_MEMORY,
     settings: dict[str, str] | None = None,
 ) -> SparkSession:
     """The running session if there is one, else a new one, made for traces of about `trace_bytes`.
 
-    `settings` are Spark's own and win over ours.
+    `settings` are Spark's own and win over ours, and so do those of `spark-submit`.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ["JAVA_HOME"] = str(java_home())
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    wanted = _settings(master, trace_bytes) | _submitted() | (settings or {})
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "spark.pyspark.python" in wanted:  # which Spark itself reads only in spark-submit
+        os.environ["PYSPARK_PYTHON"] = wanted["spark.pyspark.python"]
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
         _share_import_path()
     builder = SparkSession.builder.master(_with_attempts(master)).appName("roamcast")
-    for name, value in (_settings(master, memory, trace_bytes) | (settings or {})).items():
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     try:
         session = builder.getOrCreate()
     except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise ConfigurationError(f"master: {master!r} gave no Spark session: {lines[0]}") from error
-    if not is_local(master):
-        ship_package(session)
+        raise ConfigurationError(f"master: {master!r} gave no Spark session: {reason(error)}") from error
     return session
 
 
 @contextmanager
-def spark_session(master: str = LOCAL, *, trace_bytes: int = 0) -> Iterator[SparkSession]:
+def spark_session(
+    master: str = LOCAL, *, trace_bytes: int = 0, settings: dict[str, str] | None = None
+) -> Iterator[SparkSession]:
     """A session while it lasts; one that ran before stays."""
     began = SparkSession.getActiveSession() is None
-    session = start_session(master, trace_bytes=trace_bytes)
+    session = start_session(master, trace_bytes=trace_bytes, settings=settings)
     try:
         yield session
     finally:
@@ -85,15 +95,22 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def ship_package(session: SparkSession) -> None:
-    """Puts Roamcast's sources on the import path of every executor."""
-    archive = Path(tempfile.mkdtemp(prefix="roamcast-")) / "roamcast.zip"
-    package = Path(roamcast.__file__).parent
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(package.rglob("*")):
-            if path.is_file() and path.suffix not in {".pyc", ".so"}:
-                file.write(path, path.relative_to(package.parent))
-    session.sparkContext.addPyFile(str(archive))
+def parsed_settings(words: Iterable[str]) -> dict[str, str]:
+    """Spark's settings from `key=value` words."""
+    settings = {}
+    for word in words:
+        name, separator, value = word.partition("=")
+        if not separator or not name.startswith("spark."):
+            raise ConfigurationError(f"conf: {word!r} must be spark.NAME=VALUE")
+        settings[name] = value
+    return settings
+
+
+def _submitted() -> dict[str, str]:
+    """What `spark-submit` was told. Without it there is no Java process yet, and nothing to ask."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    return {name: value for name, value in SparkConf().getAll() if name != "spark.app.name"}
 
 
 def _share_import_path() -> None:
@@ -112,10 +129,23 @@ def _with_attempts(master: str) -> str:
     return master
 
 
-def _settings(master: str, memory: str, trace_bytes: int) -> dict[str, str]:
+def driver_memory(trace_bytes: int, machine_bytes: int) -> int:
+    """Bytes for the driver's Java: enough for the data, and at most a share of the machine."""
+    return max(GIB, min(MEMORY_LEAST + INFLATION * trace_bytes, int(MEMORY_SHARE * machine_bytes)))
+
+
+def shuffle_partitions(trace_bytes: int, cores: int) -> int:
+    return max(PARTITIONS_LEAST, 2 * cores, ceil(INFLATION * trace_bytes / PARTITION_BYTES))
+
+
+def machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _settings(master: str, trace_bytes: int) -> dict[str, str]:
     settings = {
-        "spark.driver.memory": memory,
-        "spark.driver.defaultJavaOptions": _BRISK if trace_bytes < BIG_TRACE_BYTES else _THOROUGH,
+        "spark.driver.memory": f"{driver_memory(trace_bytes, machine_bytes()) // 2**20}m",
+        "spark.driver.defaultJavaOptions": _BRISK if trace_bytes < TINY_TRACE_BYTES else _THOROUGH,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -124,14 +154,14 @@ def _settings(master: str, memory: str, trace_bytes: int) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-        "spark.sql.shuffle.partitions": "16",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(trace_bytes, os.cpu_count() or 1)),
         "spark.sql.files.openCostInBytes": str(256 * 1024),  # traces of small runs are small files: read many at a time
         "spark.sql.maxConcurrentOutputFileWriters": "32",  # more than there are kinds: rows need no sorting by kind
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",  # runs, whose percentiles need no sorting
         "spark.sql.parquet.filterPushdown": "true",
         "spark.python.worker.reuse": "true",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # a job would find the files no faster
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.hadoop.parquet.summary.metadata.level": "NONE",
     }

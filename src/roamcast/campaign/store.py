@@ -1,25 +1,22 @@
-"""A campaign's directory, and why nothing in it is lost or written twice.
+"""A campaign at its place: a directory or a URI.
 
-    DIR/campaign.toml                        the file as it was given, for people
-    DIR/campaign.json                        the same with everything it refers to, and where it ran (`Manifest`)
-    DIR/plan.parquet                         one row a run (see `plan`)
-    DIR/trace/batch=00000/kind=delivered/    committed traces; kind=run says how each run went
-    DIR/staging/<owner>-<n>/<attempt>/       a batch that is being written, each attempt at a task for itself
+    DIR/campaign.toml       the file as it was given, for people
+    DIR/campaign.json       the same with everything it refers to, and where it ran last (`Manifest`)
+    DIR/plan.parquet        one row a run (see `plan`)
+    DIR/commits/            what counts, one object per batch (see `commits`)
+    DIR/trace/              the trace files that the commits name
+    DIR/quarantine/         batches with damaged files (see `verify`)
     DIR/report.html
 
-A batch of runs is written into `staging`; the attempts that count are gathered there, and become part of the campaign
-by one rename, which the file system makes whole or not at all. A run is done exactly when its `run` row is in a
-committed batch; so after a `kill -9` at any instant, the next start finds every committed run, deletes what stands in
-`staging` and simulates the rest. A lock that the operating system drops with its process keeps two drivers apart; a
-Java process or a worker that survived its driver for a moment can write only into a staging directory that nobody will
-commit.
+Executors write trace files under names that are used once, and tell the driver their sizes and digests. The driver
+then commits the batch by writing one object. A run is done exactly when a commit names it. So after a `kill -9` at any
+instant, the next start finds every committed run, removes files that no commit names, and simulates the rest. A Java
+process or a worker that outlives its driver can only write files that nobody will commit.
 
-On a cluster, DIR must be on a file system that driver and executors share.
+Executors must reach the place under the same name: a shared file system, or a URI such as `s3://bucket/path`.
 """
 
-import fcntl
 import shlex
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -27,140 +24,198 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from roamcast.campaign.commits import (
+    ABOUT,
+    LAYOUT,
+    TRACE,
+    Commit,
+    File,
+    Outcome,
+    all_commits,
+    digest_of,
+    layout_of,
+    outcomes_of,
+    read_commits,
+    uncommitted_batches,
+    write_commit,
+)
 from roamcast.campaign.file import Campaign
-from roamcast.campaign.worker import FAILED
-from roamcast.errors import ConfigurationError
+from roamcast.campaign.location import Location
+from roamcast.campaign.lock import LOCK, locked
+from roamcast.campaign.verify import Damage, verify
+from roamcast.errors import ConfigurationError, RoamcastError
+from roamcast.trace.files import SCHEMA_VERSION
 
-_OUTCOME_COLUMNS = ["run_id", "category", "detail", "value", "count"]
+__all__ = ["LostFilesError", "Manifest", "Outcome", "Store", "Written"]
+
+
+class LostFilesError(RoamcastError):
+    """Files that executors say they wrote are not at the campaign's place."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a campaign's directory says about itself."""
+    """What a campaign says about itself."""
 
     campaign: Campaign
     text: str  # of the campaign file
     command: str  # runs the campaign again
     environment: dict[str, str]
+    version: int = LAYOUT
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """How a run went."""
+class Written(msgspec.Struct, frozen=True):
+    """What a task wrote."""
 
-    run_id: str
-    status: str
-    detail: str  # the trace's hash, or the error
-    wall_s: float
-    rows: int
-
-    @property
-    def failed(self) -> bool:
-        return self.status == FAILED
+    files: list[File]
+    runs: list[Outcome]
 
 
 class Store:
-    """Reads and writes a campaign's directory. Reading needs no Spark."""
+    """Reads and writes a campaign. Reading needs no Spark."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.file = directory / "campaign.toml"
-        self.trace = directory / "trace"
-        self.report = directory / "report.html"
-        self._manifest = directory / "campaign.json"
-        self._plan = directory / "plan.parquet"
-        self._staging = directory / "staging"
-        self._owner = uuid.uuid4().hex[:8]
+    def __init__(self, directory: str | Path | Location) -> None:
+        self.directory = Location(directory)
+        self.trace = self.directory / TRACE
+        self.report = f"{self.directory}/report.html"
+        self.owner = uuid.uuid4().hex[:8]
+        self._next = 0
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def manifest(self) -> Manifest:
         self._require()
-        return msgspec.json.decode(self._manifest.read_bytes(), type=Manifest)
+        return msgspec.json.decode(self.directory.read(ABOUT), type=Manifest)
 
     def plan(self) -> pa.Table:
         self._require()
-        return pq.read_table(self._plan)
+        return pq.read_table(pa.BufferReader(self.directory.read("plan.parquet")))
+
+    def commits(self) -> list[Commit]:
+        return read_commits(self.directory)
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Every run that is over, by its id."""
-        return {outcome.run_id: outcome for outcome in _read_outcomes(self.trace.glob("batch=*/kind=run/*.parquet"))}
+        """Every run that is over, also those that the present plan does not have."""
+        return outcomes_of(self.commits())
 
     def trace_bytes(self) -> int:
         """How much is committed."""
-        return sum(path.stat().st_size for path in self.trace.glob("batch=*/kind=*/*.parquet"))
+        return sum(file.bytes for commit in self.commits() for file in commit.files)
+
+    def has_report(self) -> bool:
+        return self.directory.exists("report.html")
 
     def replay_command(self, run_id: str) -> str:
         return f"roamcast campaign replay {shlex.quote(str(self.directory))} {run_id}"
 
     def _require(self) -> None:
-        if not (self._manifest.is_file() and self._plan.is_file()):
+        if not (self.directory.exists(ABOUT) and self.directory.exists("plan.parquet")):
             raise ConfigurationError(
                 f"directory: {str(self.directory)!r} holds no campaign; make one with roamcast campaign run FILE --out"
             )
 
     # -- writing -------------------------------------------------------------------------------------------------
 
+    def require_writable(self) -> None:
+        """Refuses a place that holds something else or cannot be written, before anything is simulated."""
+        try:
+            if not self.directory.exists(ABOUT) and any(name != LOCK for name in self._entries()):
+                message = f"out: {str(self.directory)!r} is not empty and holds no campaign; name another"
+                raise ConfigurationError(message)
+            probe = f"probe-{self.owner}"
+            self.directory.write(probe, b"probe")
+            self.directory.read(probe)
+            self.directory.remove([probe])
+        except OSError as error:
+            reason = error.strerror or str(error).partition("\n")[0]
+            raise ConfigurationError(f"out: {str(self.directory)!r} cannot be written: {reason}") from None
+
+    def _entries(self) -> Iterable[str]:
+        if self.directory.is_local:
+            return [entry.name for entry in self.directory.path.iterdir()] if self.directory.exists() else []
+        return self.directory.files()
+
     @contextmanager
-    def opened(self, manifest: Manifest) -> Iterator[None]:
-        """Owns the directory while it lasts; what an earlier owner left unfinished is cleared away."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        if not self._manifest.exists() and any(entry.name != "lock" for entry in self.directory.iterdir()):
-            raise ConfigurationError(f"out: {str(self.directory)!r} is not empty and holds no campaign; name another")
-        with (self.directory / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                message = f"out: {str(self.directory)!r} is in use by another campaign run; wait for it or stop it"
-                raise ConfigurationError(message) from None
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._staging.mkdir(exist_ok=True)
-            self.trace.mkdir(exist_ok=True)
-            self._replace(self._manifest, msgspec.json.encode(manifest))
-            self._replace(self.file, manifest.text.encode())
-            try:
-                yield
-            finally:
-                shutil.rmtree(self._staging, ignore_errors=True)
+    def opened(self, manifest: Manifest) -> Iterator[list[Damage]]:
+        """Owns the place while it lasts. Damaged batches are set aside and told; uncommitted files are removed."""
+        self.require_writable()
+        with locked(self.directory, self.owner):
+            damages = verify(self.directory)
+            if layout_of(self.directory) < LAYOUT:
+                self._adopt()
+            self.directory.write(ABOUT, msgspec.json.encode(manifest))
+            self.directory.write("campaign.toml", manifest.text.encode())
+            commits = all_commits(self.directory)
+            self._next = max((commit.batch for commit in commits), default=-1) + 1
+            self.remove_unnamed(commits)
+            yield damages
+
+    def _adopt(self) -> None:
+        """Gives the batches of a campaign of layout 1 their commits."""
+        for commit in uncommitted_batches(self.directory):
+            files = [
+                msgspec.structs.replace(file, digest=digest_of(self.trace.read(file.path))) for file in commit.files
+            ]
+            write_commit(self.directory, msgspec.structs.replace(commit, version=1, files=files), self.owner)
+
+    def remove_unnamed(self, commits: Iterable[Commit]) -> list[str]:
+        """Removes trace files that none of these commits names."""
+        named = {file.path for commit in commits for file in commit.files}
+        unnamed = [name for name in self.trace.files() if name not in named]
+        self.trace.remove(unnamed)
+        if unnamed:
+            self.directory.remove_empty_folders(TRACE)
+        return unnamed
 
     def write_plan(self, plan: pa.Table) -> None:
         """The plan as it is now; a stopping rule makes it longer."""
         sink = pa.BufferOutputStream()
         pq.write_table(plan, sink)
-        self._replace(self._plan, sink.getvalue().to_pybytes())
-
-    def stage(self, batch: int) -> Path:
-        """Where a batch is written before it counts."""
-        return self._staging / f"{self._owner}-{batch:05d}"
+        self.directory.write("plan.parquet", sink.getvalue())
 
     def next_batch(self) -> int:
-        """The first number above those of all committed batches."""
-        return max((int(path.name.partition("=")[2]) for path in self.trace.glob("batch=*")), default=-1) + 1
+        """A number that no batch has had."""
+        self._next += 1
+        return self._next - 1
 
-    def commit(self, batch: int, attempts: Iterable[str]) -> list[Outcome]:
-        """Makes these attempts part of the campaign, whole or not at all, and says how their runs went."""
-        stage = self.stage(batch)
-        whole = stage / "whole"
-        for attempt in attempts:
-            for file in (stage / attempt).glob("kind=*/*.parquet"):
-                folder = whole / file.parent.name
-                folder.mkdir(parents=True, exist_ok=True)
-                file.rename(folder / f"{attempt}-{file.name}")
-        final = self.trace / f"batch={batch:05d}"
-        whole.rename(final)
-        shutil.rmtree(stage)
-        return _read_outcomes(final.glob("kind=run/*.parquet"))
+    def commit(
+        self,
+        batch: int,
+        written: Iterable[Written],
+        *,
+        parameters: dict[str, dict[str, int]] | None = None,
+        environment: dict[str, str] | None = None,
+        last: bool = True,
+    ) -> list[Outcome]:
+        """Makes what these tasks wrote part of the campaign, whole or not at all, and says how their runs went.
 
-    def _replace(self, path: Path, content: bytes) -> None:
-        fresh = path.with_name(f".{path.name}.{self._owner}")
-        fresh.write_bytes(content)
-        fresh.replace(path)
+        `last`: nothing more will be committed of this batch, so files of attempts that do not count can go.
+        """
+        parts = list(written)
+        files = [file for part in parts for file in part.files]
+        there = self.trace.files(f"batch={batch:05d}")
+        lost = [file.path for file in files if there.get(f"{file.path}") != file.bytes]
+        if lost:
+            raise LostFilesError(
+                f"{len(lost)} of {len(files)} trace files that executors wrote are not in {str(self.trace)!r} "
+                f"(the first: {lost[0]}); do driver and executors share it?"
+            )
+        runs = [run for part in parts for run in part.runs]
+        commit = Commit(
+            schema_version=SCHEMA_VERSION,
+            batch=batch,
+            files=files,
+            runs=runs,
+            parameters=parameters or {},
+            environments=[environment or {}],
+        )
+        write_commit(self.directory, commit, self.owner)
+        if last:
+            self.trace.remove(set(there) - {file.path for file in files})
+        return runs
 
-
-def _read_outcomes(files: Iterable[Path]) -> list[Outcome]:
-    paths = [str(file) for file in sorted(files)]
-    if not paths:
-        return []
-    rows = ds.dataset(paths, format="parquet").to_table(columns=_OUTCOME_COLUMNS)
-    return [Outcome(*row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+    def write_report(self, page: str) -> str:
+        """Writes `report.html`, whole or not at all, and says where it is."""
+        self.directory.write("report.html", page.encode())
+        return self.report

@@ -1,55 +1,87 @@
 """What an executor does: runs in, trace files out.
 
-Each row that comes in is a run as JSON. What comes of it is in the one trace schema: the run's trace and, as its last
+Each row that comes in is a run as JSON. What comes of it has the one trace schema: the run's trace and, as its last
 row, one of kind `run` that says how it went. A run that raises leaves only that row, so a trace is whole or absent.
 
-The executor writes these rows as Parquet itself and answers Spark only with the name of the folder: rows that went
-through the JVM would cost more than all else that Spark does. Each attempt at a task has a folder of its own, and only
-those whose answer arrived are committed (see `store`), so it does no harm that Spark repeats tasks.
+The executor writes these rows as Parquet itself and answers the driver with the files' names, sizes and digests and
+with the outcome of each run: rows that went through the JVM would cost more than all else that Spark does. Each
+attempt at a task has file names of its own, and only files that the driver commits count (see `store`), so it does no
+harm that Spark repeats tasks. All rows of a run and kind lie in one file. A run that failed has no rows: the commit
+has its error.
 """
 
 import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 
+import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
+from roamcast.campaign.commits import DONE, FAILED, File, Outcome, digest_of
+from roamcast.campaign.location import Location
 from roamcast.campaign.plan import decode_run
-from roamcast.trace.files import TraceWriter
+from roamcast.campaign.store import Written
+from roamcast.trace.files import encoded_by_kind
 from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import measure_rows
 from roamcast.world.scenario import run_id
 from roamcast.world.simulator import simulate
 
-DONE, FAILED = "done", "failed"
+__all__ = ["DONE", "FAILED", "Worker", "explain", "outcome_row", "perform", "simulate_runs"]
+
 ERROR_CHARACTERS = 2000
 FILE_ROWS = 1_000_000  # a task that made so many rows writes them before it goes on
 
 Worker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-ANSWER = "attempt string"
+Task = list[tuple[str, str]]
+"""Runs, by name and as JSON."""
 
 
-def write_runs(worker: Worker, stage: str, runs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: writes what `worker` makes of the runs below `stage`, and answers with the folder's name."""
-    task = TaskContext.get()
-    assert task is not None, "only Spark's tasks write"
-    attempt = f"{task.partitionId():05}-{task.taskAttemptId()}"
-    files = TraceWriter(Path(stage) / attempt)
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in worker(runs):
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= FILE_ROWS:
-            files.append(waiting)
-            waiting, rows = [], 0
-    files.append(waiting)
-    yield pa.RecordBatch.from_pydict({"attempt": [attempt]})
+class TaskWriter:
+    """Writes what one attempt at a task makes, under names that no other attempt uses."""
+
+    def __init__(self, trace: Location, batch: int, attempt: str) -> None:
+        self._trace = trace
+        self._batch = batch
+        self._attempt = attempt
+        self._waiting: list[pa.RecordBatch] = []
+        self._part = 0
+        self.files: list[File] = []
+        self.runs: list[Outcome] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        outcome = _outcome(rows)
+        if outcome is None or not outcome.failed:
+            self._waiting.append(rows)
+        if outcome is not None:  # only between runs, so that the rows of a run lie together
+            self.runs.append(outcome)
+            if sum(each.num_rows for each in self._waiting) >= FILE_ROWS:
+                self.flush()
+
+    def flush(self) -> None:
+        for kind, content, rows in encoded_by_kind(self._waiting):
+            path = f"batch={self._batch:05d}/kind={kind}/{self._attempt}-{self._part}.parquet"
+            self._trace.write(path, content)
+            self.files.append(File(path, content.size, rows, digest_of(memoryview(content))))
+        self._waiting = []
+        self._part += 1
 
 
-def simulate_runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def perform(worker: Worker, trace: str, batch: int, owner: str, task: Task) -> bytes:
+    """Writes what `worker` makes of the task's runs below `trace`, and answers with what it wrote as JSON."""
+    context = TaskContext.get()
+    assert context is not None, "only Spark's tasks write"
+    attempt = f"{owner}-{context.partitionId():05}-{context.taskAttemptId()}"
+    writer = TaskWriter(Location(trace), batch, attempt)
+    runs = {"run_id": [name for name, _ in task], "run": [text for _, text in task]}
+    for rows in worker(iter([pa.RecordBatch.from_pydict(runs)])):
+        writer.add(rows)
+    writer.flush()
+    return msgspec.json.encode(Written(writer.files, writer.runs))
+
+
+def simulate_runs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Columns `run_id` and `run` in, the trace schema out."""
     for batch in batches:
         for name, text in zip(batch["run_id"].to_pylist(), batch["run"].to_pylist(), strict=True):
@@ -61,7 +93,7 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
     try:
         run = decode_run(text)
         if run_id(run) != name:
-            raise RuntimeError("this executor has other sources of Roamcast than the driver")
+            raise RuntimeError("this executor has other sources of Roamcast or of the protocol than the driver")
         result = simulate(run)
         batches = list(result.recorder.batches())
         rows = sum(batch.num_rows for batch in batches)
@@ -85,6 +117,14 @@ def outcome_row(name: str, status: str, detail: str, wall_s: float, rows: int) -
         "count": rows,
     }
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
+
+
+def _outcome(rows: pa.RecordBatch) -> Outcome | None:
+    """What the rows say, if they are the one row that ends a run."""
+    if rows.num_rows != 1 or rows["kind"][0].as_py() != "run":
+        return None
+    [row] = rows.to_pylist()
+    return Outcome(row["run_id"], row["category"], row["detail"], row["value"], row["count"])
 
 
 def explain(error: BaseException) -> str:

@@ -5,22 +5,19 @@ that came back from a crash knows none of those who still name it; that is no li
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from roamcast.checkers.watch import InvariantError
 from roamcast.protocols.api import NOBODY
-from roamcast.protocols.somer_plus import chain_tree
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.world.simulator import Simulation
 
 
-def tree_nodes(simulation: Simulation) -> dict[int, Any]:
+def tree_nodes(simulation: Simulation) -> dict[int, TreeProtocol]:
     """The nodes that are up, by address."""
-    kinds = TreeProtocol | chain_tree.TreeProtocol
-    return {node: p for node, p in enumerate(simulation.protocols) if isinstance(p, kinds)}
+    return {node: p for node, p in enumerate(simulation.protocols) if isinstance(p, TreeProtocol)}
 
 
-def links(nodes: dict[int, Any]) -> Iterator[tuple[int, int]]:
+def links(nodes: dict[int, TreeProtocol]) -> Iterator[tuple[int, int]]:
     """Every link as (child, parent)."""
     for child, protocol in nodes.items():
         parent = nodes.get(protocol.parent)
@@ -33,7 +30,7 @@ def check_no_cycles(simulation: Simulation) -> None:
     check_no_cycles_among(tree_nodes(simulation))
 
 
-def check_no_cycles_among(nodes: dict[int, Any]) -> None:
+def check_no_cycles_among(nodes: dict[int, TreeProtocol]) -> None:
     """The same for nodes that are given."""
     parents = dict(links(nodes))
     for child, parent in parents.items():
@@ -57,7 +54,7 @@ def check_roles(simulation: Simulation) -> None:
     check_roles_among(tree_nodes(simulation))
 
 
-def check_roles_among(nodes: dict[int, Any]) -> None:
+def check_roles_among(nodes: dict[int, TreeProtocol]) -> None:
     """The same for nodes that are given."""
     for node, protocol in nodes.items():
         parent, root = protocol.parent, protocol.root
@@ -86,7 +83,7 @@ class Agreement:
                 raise InvariantError(f"{node} has taken {other} for its {what} since {since_s:.2f} s, wrongly")
 
 
-def _at_odds(nodes: dict[int, Any]) -> Iterator[tuple[int, int, str]]:
+def _at_odds(nodes: dict[int, TreeProtocol]) -> Iterator[tuple[int, int, str]]:
     for node, protocol in nodes.items():
         if protocol.parent != NOBODY:
             parent = nodes.get(protocol.parent)
@@ -123,7 +120,7 @@ class Coverage:
                 raise InvariantError(f"since {since_s:.2f} s: {faults[link]}")
 
 
-def uncovered(nodes: dict[int, Any]) -> dict[tuple[int, int], str]:
+def uncovered(nodes: dict[int, TreeProtocol]) -> dict[tuple[int, int], str]:
     """The links at which something is missing, each with what it is."""
     faults: dict[tuple[int, int], str] = {}
     for child, parent in links(nodes):

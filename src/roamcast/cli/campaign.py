@@ -1,11 +1,13 @@
 """`roamcast campaign`: many runs on Spark, from one file to a report.
 
-Exit codes: 0 if every run succeeded, 1 if some failed (the others count, and the report says which), 2 for a mistake in
-the file or the options, 130 after Ctrl-C.
+Exit codes: 0 if every run succeeded, 1 if some failed or stored files are damaged (the others count, and the report
+says which), 2 for a mistake in the file or the options, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
+import signal
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,18 +16,25 @@ import typer
 from rich.table import Table
 
 from roamcast.campaign.store import Store
+from roamcast.campaign.verify import Damage
+from roamcast.campaign.verify import verify as find_damages
 from roamcast.cli.output import console, print_json
 from roamcast.errors import ConfigurationError
 
 SOME_FAILED = 1
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 LISTED_FAILURES = 10
+RUN_BYTES = 40_000  # what a run may leave, to guess how much a new campaign will hold
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")]
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The campaign's directory or URI.")]
 Master = Annotated[
-    str, typer.Option(help="Spark master: local[N], spark://host:port, yarn, k8s://… DIR must be shared with it.")
+    str, typer.Option(help="Spark master: local[N], spark://host:port, yarn, k8s://… It must reach DIR, too.")
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="A setting of Spark's, such as spark.ui.enabled=true; repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")]
 
@@ -38,8 +47,13 @@ def _campaign() -> None:
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The campaign file (TOML).")],
-    out: Annotated[Path, typer.Option(help="Directory for traces and report; an earlier one is continued.")],
+    out: Annotated[
+        str,
+        typer.Option(help="Directory or URI (s3://…) for traces and report; an earlier campaign there is continued."),
+    ],
     master: Master = "local[*]",
+    conf: Conf = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Simulate failed runs again.")] = False,
     report: Annotated[bool, typer.Option(help="Write DIR/report.html at the end.")] = True,
     as_json: AsJson = False,
 ) -> None:
@@ -47,31 +61,44 @@ def run(
     from roamcast.analysis.analyse import Precision, analyse
     from roamcast.campaign.conduct import Conductor
     from roamcast.campaign.execute import CampaignStoppedError
-    from roamcast.campaign.session import spark_session
+    from roamcast.campaign.session import parsed_settings, spark_session
     from roamcast.cli.campaign_progress import showing_progress
     from roamcast.report.campaign_page import write_report
 
+    settings = parsed_settings(conf or [])
     conductor = Conductor(file, out, master=master)
     store = conductor.store
-    page: Path | None = None
+    store.require_writable()
+    conductor.refuse_another_campaign()
+    page: str | None = None
+    expected_bytes = max(store.trace_bytes(), RUN_BYTES * conductor.runs_planned_first())
     try:
         _say("starting Spark")
-        with spark_session(master, trace_bytes=store.trace_bytes()) as session:
+        with _terminable(), spark_session(master, trace_bytes=expected_bytes, settings=settings) as session:
+            if session.sparkContext.uiWebUrl:
+                _say(f"Spark's pages: {session.sparkContext.uiWebUrl}")
             with showing_progress() as on_progress:
-                ending = conductor.conduct(session, precise=Precision(session, store), on_progress=on_progress)
+                ending = conductor.conduct(
+                    session,
+                    precise=Precision(session, store),
+                    on_progress=on_progress,
+                    on_damage=_tell_damages,
+                    tell=_say,
+                    retry_failed=retry_failed,
+                )
             if report and len(ending.failed) < ending.planned:
                 _say("measuring and writing the report")
                 page = write_report(store, analyse(session, store))
-    except KeyboardInterrupt:
-        _say(f"stopped; every committed run is kept. To go on:\n  {conductor.command}")
-        raise typer.Exit(INTERRUPTED) from None
+    except (KeyboardInterrupt, _TerminatedError) as stopped:
+        _say(f"stopped; every run that was shown as done is kept. To go on:\n  {conductor.command}")
+        raise typer.Exit(TERMINATED if isinstance(stopped, _TerminatedError) else INTERRUPTED) from None
     except CampaignStoppedError as error:
         _say(f"{error}\nevery committed run is kept. To go on:\n  {conductor.command}")
         raise typer.Exit(SOME_FAILED) from None
     failed = [_failure(store, outcome.run_id, outcome.detail) for outcome in ending.failed]
     if as_json:
         answer = {"runs": ending.planned, "already_there": ending.skipped, "failed": failed}
-        print_json(answer | {"directory": str(out), "report": None if page is None else str(page)})
+        print_json(answer | {"directory": out, "report": page, "damaged": [each.path for each in ending.damages]})
     else:
         _tell_ending(ending.planned, ending.skipped, failed, page)
     if failed:
@@ -101,7 +128,7 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
         "failed": failed,
         "protocols": protocols,
         "simulated_s": sum(outcomes[name].wall_s for name in planned if name in outcomes),
-        "report": str(store.report) if store.report.exists() else None,
+        "report": store.report if store.has_report() else None,
         "resume": manifest.command,
     }
     if as_json:
@@ -119,28 +146,49 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def report(directory: Directory, master: Master = "local[*]", as_json: AsJson = False) -> None:
-    """Measure what is there and write DIR/report.html."""
+def report(directory: Directory, master: Master = "local[*]", conf: Conf = None, as_json: AsJson = False) -> None:
+    """Verify what is there, measure it and write DIR/report.html."""
     from roamcast.report.campaign_page import write_report
 
-    page = write_report(Store(directory), _analysed(directory, master))
+    damages = _verified(directory)
+    page = write_report(Store(directory), _analysed(directory, master, conf))
     if as_json:
-        print_json({"report": str(page)})
+        print_json({"report": page, "damaged": [each.path for each in damages]})
     else:
         console().print(f"report: {page}", soft_wrap=True)
+    if damages:
+        raise typer.Exit(SOME_FAILED)
+
+
+@app.command()
+def verify(directory: Directory, as_json: AsJson = False) -> None:
+    """Read every stored file and compare it with its digest; damaged batches are set aside in DIR/quarantine."""
+    damages = _verified(directory)
+    store = Store(directory)
+    commits = store.commits()
+    files = sum(len(commit.files) for commit in commits)
+    if as_json:
+        damaged = [each._asdict() for each in damages]
+        print_json({"files": files, "runs": len(store.outcomes()), "damaged": damaged})
+    else:
+        console().print(f"{files:,} files with {len(store.outcomes()):,} runs are whole", soft_wrap=True)
+    if damages:
+        raise typer.Exit(SOME_FAILED)
 
 
 @app.command()
 def export(
     directory: Directory,
     file_format: Annotated[Literal["csv", "parquet"], typer.Option("--format", help="Of the tables.")] = "csv",
-    out: Annotated[Path | None, typer.Option(help="Directory for the tables (DIR/export).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Local directory for the tables (DIR/export).")] = None,
     master: Master = "local[*]",
+    conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
     """Write every table of the analysis: runs, points, differences, normalised, timeline, breakdowns."""
-    analysis = _analysed(directory, master)
-    target = directory / "export" if out is None else out
+    target = Path(Store(directory).directory) / "export" if out is None else out
+    damages = _verified(directory)
+    analysis = _analysed(directory, master, conf)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -158,6 +206,8 @@ def export(
     else:
         for line in written:
             console().print(line, soft_wrap=True)
+    if damages:
+        raise typer.Exit(SOME_FAILED)
 
 
 @app.command()
@@ -177,7 +227,7 @@ def replay(
     plan = store.plan()
     runs = dict(zip(plan["run_id"].to_pylist(), plan["run"].to_pylist(), strict=True))
     if run_id not in runs:
-        raise ConfigurationError(f"run_id: {run_id!r} is not in the plan of {str(directory)!r}; see campaign export")
+        raise ConfigurationError(f"run_id: {run_id!r} is not in the plan of {directory!r}; see campaign export")
     if trace is not None:
         require_writable(trace)
     result = simulate(decode_run(str(runs[run_id])))
@@ -197,29 +247,63 @@ def replay(
         console().print(f"{name}: {value}", soft_wrap=True)
 
 
-def _analysed(directory: Path, master: str) -> Any:
+def _analysed(directory: str, master: str, conf: list[str] | None) -> Any:
     from pyspark.sql import SparkSession
 
     from roamcast.analysis.analyse import analyse
-    from roamcast.campaign.session import spark_session
+    from roamcast.campaign.session import parsed_settings, spark_session
 
     store = Store(directory)
-    store.manifest()  # refuses a directory that holds no campaign
+    settings = parsed_settings(conf or [])
     with ExitStack() as stack:
 
         @cache
         def spark() -> SparkSession:
             """Started only if something is not measured yet."""
-            return stack.enter_context(spark_session(master, trace_bytes=store.trace_bytes()))
+            return stack.enter_context(spark_session(master, trace_bytes=store.trace_bytes(), settings=settings))
 
         return analyse(spark, store)
+
+
+def _verified(directory: str) -> list[Damage]:
+    """What is damaged; tells the user how to mend it."""
+    store = Store(directory)
+    manifest = store.manifest()  # refuses a directory that holds no campaign before anything else
+    damages = find_damages(store.directory)
+    _tell_damages(damages)
+    if damages:
+        _say(f"the runs of damaged batches are missing now. To simulate them again:\n  {manifest.command}")
+    return damages
+
+
+def _tell_damages(damages: list[Damage]) -> None:
+    for damage in damages[:LISTED_FAILURES]:
+        _say(f"damaged: {damage.path} {damage.what}; its batch of {damage.runs:,} runs is set aside in quarantine")
+    if len(damages) > LISTED_FAILURES:
+        _say(f"… and {len(damages) - LISTED_FAILURES:,} more damaged files")
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM, which ends a campaign as quietly as Ctrl-C."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    def end(number: int, frame: Any) -> None:
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _failure(store: Store, run_id: str, error: str) -> dict[str, str]:
     return {"run_id": run_id, "error": error, "replay": store.replay_command(run_id)}
 
 
-def _tell_ending(planned: int, skipped: int, failed: list[dict[str, str]], page: Path | None) -> None:
+def _tell_ending(planned: int, skipped: int, failed: list[dict[str, str]], page: str | None) -> None:
     there = f", {skipped:,} of them were there already" if skipped else ""
     console().print(f"{planned:,} runs{there}; {len(failed):,} failed")
     _tell_failures(failed)

@@ -2,13 +2,16 @@
 
 from functools import partial
 
-from pyspark.sql import DataFrame
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
 
 from roamcast.analysis.traces import of_kind
+from roamcast.campaign.store import Store
 from roamcast.papers.figure import Claim, Curve, Figure, Tables, Values, at_least, at_most, between
 from roamcast.papers.overlays_setting import (
     ADAPTORS,
     BEST,
+    LARGEST_GAP,
     OPPORTUNISTIC,
     PAPER,
     STATIC,
@@ -17,12 +20,13 @@ from roamcast.papers.overlays_setting import (
     campaign,
     flat,
     in_stretches,
-    largest_gap,
     mean_hops,
     mean_of,
     roaming,
     rows,
     share_below,
+    with_largest_gaps,
+    without_gaps,
 )
 
 STRETCH_S = 50
@@ -58,6 +62,10 @@ def hop_course(trace: DataFrame) -> DataFrame:
     return in_stretches(of_kind(trace, "delivered"), STRETCH_S, "hops")
 
 
+def _hop_rows(variants: tuple[Variant, ...], session: SparkSession, store: Store) -> pd.DataFrame:
+    return with_largest_gaps(rows(hop_course, variants, session, store), OPPORTUNISTIC, STATIC)
+
+
 def _figure_10() -> Figure:
     variants = tuple(Variant(curve, None, parameters) for curve, parameters in ADAPTORS.items())
     return Figure(
@@ -65,19 +73,21 @@ def _figure_10() -> Figure:
         title="Paths from producers to consumers over time",
         paper=PAPER,
         section="section 4.1, figure 10",
-        setting=f"{SETTING} Clients look for a nearer broker every 10 s.",
+        setting=f"{SETTING} Clients look for a nearer broker every 10 s. The paper shows one run; the largest gap is "
+        "that of each run, averaged over runs.",
         quick=_campaign(variants, seeds=3, duration_s=400, rate_per_s=0.05),
         paper_scale=_campaign(variants, seeds=20, duration_s=600, rate_per_s=0.1),
         quick_note="3 seeds, 400 s, half the event rate.",
-        rows=partial(rows, hop_course, variants),
+        rows=partial(_hop_rows, variants),
+        shown=without_gaps,
         x_title="time (s)",
         y_title="hops",
         claims=(
             Claim(
                 "Changing overlay and home brokers shortens paths by up to 5 hops",
                 reported="up to 5 hops",
-                statistic=partial(largest_gap, curve=OPPORTUNISTIC, other=STATIC),
-                region=at_least(4.5),
+                statistic=lambda values: values[LARGEST_GAP][0.0],
+                region=at_least(5.0),
             ),
             Claim(
                 "It has the shortest paths of the three approaches that are practical, at all times",

@@ -85,7 +85,14 @@ def _speedup(values: Values) -> float:
 
 
 def _worst_ratio(values: Values) -> float:
-    return max(values[OPPORTUNISTIC][stage] / values[STATIC][stage] for stage in STAGES)
+    """Of latencies where the two approaches take different paths; in the first topology they take the same."""
+    return max(values[OPPORTUNISTIC][stage] / values[STATIC][stage] for stage in STAGES[1:])
+
+
+def _worst_stage_ratio(values: Values) -> float:
+    """How much slower the static approach is in B-A-C than in any other topology."""
+    others = max(values[STATIC][stage] for stage in STAGES if stage != "B-A-C")
+    return values[STATIC]["B-A-C"] / others
 
 
 _FINDING = (
@@ -125,22 +132,22 @@ FIGURES = (
         "The client wants all data.",
         (
             Claim(
-                "The opportunistic approach is never slower",
-                reported="faster or equal in all four",
+                "The opportunistic approach is faster wherever the two take different paths",
+                reported="faster in the last three topologies",
                 statistic=_worst_ratio,
-                region=at_most(1.05),
+                region=at_most(1.0),
             ),
             Claim(
-                "It is faster than the static approach where that one goes back and forth, by a third or more",
-                reported="6000 ms against 1000 ms",
-                statistic=lambda values: values[STATIC]["B-A-C"] / values[OPPORTUNISTIC]["B-A-C"],
-                region=at_least(4 / 3),
+                "The static approach is slowest in B-A-C, where every event crosses A twice",
+                reported="its worst performance",
+                statistic=_worst_stage_ratio,
+                region=at_least(1.0),
             ),
             Claim(
                 "It is up to six times as fast",
                 reported="up to 6 times",
                 statistic=_speedup,
-                region=at_least(5.0),
+                region=at_least(6.0),
                 finding=_FINDING,
             ),
         ),

@@ -27,6 +27,7 @@ STATIC_OPPORTUNISTIC = "static-opportunistic"
 OPPORTUNISTIC = "opportunistic"
 BEST = "best"
 NETWORK = "network"
+LARGEST_GAP = "largest gap of a run"
 
 ADAPTORS: dict[str, Tables] = {
     STATIC: {"adaptors": ""},
@@ -34,6 +35,20 @@ ADAPTORS: dict[str, Tables] = {
     OPPORTUNISTIC: {"adaptors": "topology,home-broker"},
     BEST: {"adaptors": "topology,home-broker", "source_routing": False, "discovery_period_s": 1.0},
 }
+
+
+PUBLISHED: Tables = {
+    "discovery_period_s": 10.0,
+    "event_tree": False,
+    "search_within_home": False,
+    "hysteresis_hops": 0.0,
+    "home_check_s": 0.0,
+    "detour_ack_to_destination": True,
+    "receipt_patience": 0.0,
+    "release_delay_s": 0.0,
+    "acknowledgement_delay_s": 0.25,
+}
+"""The protocol as the paper has it, without what Roamcast adds by default."""
 
 
 class Variant(NamedTuple):
@@ -50,7 +65,7 @@ class Variant(NamedTuple):
 
 def campaign(variants: Iterable[Variant], scenario: Tables, *, seeds: int | list[int], **shared: Any) -> Tables:
     """A campaign of these variants; `shared` are parameters of all of them."""
-    common: Tables = {"name": "overlays", "unicast": "oracle"} | shared
+    common: Tables = {"name": "overlays", "unicast": "oracle"} | PUBLISHED | shared
     return {
         "protocols": [common | {"label": variant.label} | variant.parameters for variant in variants],
         "seeds": seeds,
@@ -117,9 +132,17 @@ def share_below(values: Values, curve: str, other: str) -> float:
     return sum(values[curve][x] < values[other][x] for x in places) / len(places)
 
 
-def largest_gap(values: Values, curve: str, other: str) -> float:
-    """By how much the curve lies below the other where it does most."""
-    return max(values[other][x] - values[curve][x] for x in values[curve] if x in values[other])
+def with_largest_gaps(found: pd.DataFrame, curve: str, other: str) -> pd.DataFrame:
+    """Adds, as the curve `LARGEST_GAP`, by how much a curve lies below another in each run, where it does most."""
+    courses = found.pivot_table(index=["seed", "x"], columns="curve", values="value")
+    gaps = (courses[other] - courses[curve]).groupby("seed").max()
+    added = pd.DataFrame({"curve": LARGEST_GAP, "x": 0.0, "seed": gaps.index, "value": gaps.to_numpy()})
+    return pd.concat([found, added], ignore_index=True)
+
+
+def without_gaps(values: Values) -> Values:
+    """The curves as the paper draws them."""
+    return {curve: course for curve, course in values.items() if curve != LARGEST_GAP}
 
 
 def flat(values: Values) -> Values:

@@ -85,6 +85,10 @@ class Oracle(ABC):
         """The neighbour of `source` on a shortest path to `destination` at this instant, or `NOBODY`."""
 
     @abstractmethod
+    def neighbours(self, node: int) -> list[int]:
+        """Who can hear `node` at this instant, in ascending order."""
+
+    @abstractmethod
     def hops(self, source: int, destination: int) -> int:
         """Length of the shortest path at this instant, or -1 if there is none."""
 

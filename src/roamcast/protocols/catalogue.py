@@ -10,16 +10,18 @@ from roamcast.protocols.api import Host, Parameters, Protocol
 from roamcast.protocols.flooding import Flooding, Gossip
 from roamcast.protocols.georendezvous import GeoRendezvous
 from roamcast.protocols.odmrp import Odmrp
-from roamcast.protocols.oracle import OracleTrees
+from roamcast.protocols.oracle import OracleBroadcast, OracleTrees
 from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.somer import Somer
 from roamcast.protocols.somer_plus import SomerPlus
 from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
+from roamcast.protocols.waymark import Waymark
 
 _ALL: Final[list[type[Protocol]]] = [
     Flooding,
     Gossip,
     OracleTrees,
+    OracleBroadcast,
     PsMaodv,
     SpCombo,
     Dsapst,
@@ -28,6 +30,7 @@ _ALL: Final[list[type[Protocol]]] = [
     Odmrp,
     GeoRendezvous,
     Overlays,
+    Waymark,
 ]
 PROTOCOLS: Final[dict[str, type[Protocol]]] = {protocol.name: protocol for protocol in _ALL}
 

@@ -24,12 +24,9 @@ class Figure(NamedTuple):
     svg: str
 
 
-def write_report(store: Store, analysis: Analysis) -> Path:
-    """Writes `report.html` into the campaign's directory, whole or not at all."""
-    page = render(store, analysis, datetime.now(UTC))
-    fresh = store.report.with_name(".report.html")
-    fresh.write_text(page, encoding="utf-8")
-    return fresh.replace(store.report)
+def write_report(store: Store, analysis: Analysis) -> str:
+    """Writes `report.html` into the campaign's directory, whole or not at all, and says where it is."""
+    return store.write_report(render(store, analysis, datetime.now(UTC)))
 
 
 def render(store: Store, analysis: Analysis, now: datetime) -> str:

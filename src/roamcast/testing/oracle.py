@@ -22,6 +22,9 @@ class LinkOracle(Oracle):
             return NOBODY
         return min(n for n in self._net.neighbours(source) if distance.get(n, -1) == distance[source] - 1)
 
+    def neighbours(self, node: int) -> list[int]:
+        return [n for n in self._net.neighbours(node) if self._net.host(n).alive]
+
     def hops(self, source: int, destination: int) -> int:
         return self._distances(destination).get(source, -1)
 

@@ -1,6 +1,7 @@
 """What happened in a tiny network, as readable lines for golden tests."""
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -28,11 +29,16 @@ class Delivery(NamedTuple):
 def describe(message: Message) -> str:
     """A message as the transcript shows it: its type and those of its fields that do not have their default."""
     parts = [type(message).__name__]
-    for field in structs.fields(message):
-        value = getattr(message, field.name)
-        if value != field.default:
-            parts.append(f"{field.name}={readable(value)}")
+    for name, default in _fields(type(message)):
+        value = getattr(message, name)
+        if value != default:
+            parts.append(f"{name}={readable(value)}")
     return " ".join(parts)
+
+
+@cache
+def _fields(kind: type[Message]) -> list[tuple[str, Any]]:
+    return [(field.name, field.default) for field in structs.fields(kind)]
 
 
 def readable(value: object) -> str:

@@ -1,14 +1,14 @@
-"""Traces on disk: Parquet, one directory per kind (`kind=delivered/part-00000.parquet`), as Spark lays tables out.
+"""Traces as Parquet files, one directory per kind (`kind=delivered/part-00000.parquet`), as Spark lays out tables.
 
-The `kind` column lives in the path, so a reader that wants one kind opens only its files. Two promises hold:
+The `kind` column is part of the path, so a reader that wants one kind opens only its files. Pages carry checksums.
 
 - A file is complete when it appears: it is written under a hidden name, which readers skip, and then renamed.
-- A trace that is written in one go (`write_trace`) appears as a whole or not at all. One that grows while its node
+- A trace that is written at once (`write_trace`) appears as a whole or not at all. One that grows while its node
   lives (`TraceWriter`) consists of whole files at every instant.
 
-Beside the kinds may stand `_run.json`, which says what was run. Readers of Parquet skip it for its first letter.
+`_run.json` beside the kinds says what was run. Readers of Parquet skip names that start with an underscore.
 
-Rows come back kind by kind; within a kind they keep the order in which they were recorded.
+Rows are read back kind by kind. Within a kind they keep the order in which they were recorded.
 """
 
 import shutil
@@ -28,6 +28,9 @@ _PARTITIONING = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flav
 _KIND_COLUMN = SCHEMA.get_field_index("kind")
 _ABOUT = "_run.json"
 
+SCHEMA_VERSION = 1
+"""Of `roamcast.trace.schema`. A new column that may be null does not change it: older files have nulls there."""
+
 
 class TraceWriter:
     """Adds files to a trace that grows. Its directory must be new or empty, and is made at once."""
@@ -41,24 +44,38 @@ class TraceWriter:
 
     def append(self, batches: Iterable[pa.RecordBatch]) -> None:
         """One more file for each kind that occurs in `batches`."""
-        table = pa.Table.from_batches(list(batches), schema=SCHEMA)
         with _refusals(self._directory):
-            for kind in sorted(map(str, table["kind"].unique().to_pylist())):
-                rows = table.filter(pc.equal(table["kind"], pa.scalar(kind)))
-                self._write(kind, rows.remove_column(_KIND_COLUMN))
+            for kind, content, _ in encoded_by_kind(batches):
+                self._write(kind, content)
         self._parts += 1
 
-    def _write(self, kind: str, rows: pa.Table) -> None:
+    def _write(self, kind: str, content: pa.Buffer) -> None:
         folder = self._directory / f"kind={kind}"
         folder.mkdir(exist_ok=True)
         name = f"part-{self._parts:05}.parquet"
         hidden = folder / f".{name}"
         try:
-            pq.write_table(rows, hidden, compression="zstd")
+            hidden.write_bytes(content)
             hidden.replace(folder / name)
         except BaseException:
             hidden.unlink(missing_ok=True)
             raise
+
+
+def encoded_by_kind(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Buffer, int]]:
+    """For each kind that occurs in `batches`: its name, a Parquet file of its rows, and how many there are."""
+    table = pa.Table.from_batches(list(batches), schema=SCHEMA)
+    for kind in sorted(map(str, table["kind"].unique().to_pylist())):
+        rows = table.filter(pc.equal(table["kind"], pa.scalar(kind))).remove_column(_KIND_COLUMN)
+        yield kind, encoded(rows), rows.num_rows
+
+
+def encoded(rows: pa.Table) -> pa.Buffer:
+    """A Parquet file."""
+    sink = pa.BufferOutputStream()
+    metadata = {"roamcast_schema_version": str(SCHEMA_VERSION)}
+    pq.write_table(rows.replace_schema_metadata(metadata), sink, compression="zstd", write_page_checksum=True)
+    return sink.getvalue()
 
 
 def write_trace(directory: Path, batches: Iterable[pa.RecordBatch], about: bytes = b"") -> None:

@@ -4,8 +4,8 @@ Between corners every node moves on a straight line, so the squared distance of 
 a contact begins and ends at its roots: the plan is exact, nothing is sampled. For each pair of nodes and each pair of
 their legs that overlap in time one quadratic is solved; contacts that touch at a corner become one.
 
-It stays fast because node pairs are swept in order of their paths' bounding boxes (pairs that can never meet are not
-looked at) and quadratics are solved many at once with numpy; how many bounds the memory.
+It stays fast because only legs that come near each other are looked at (`nearby.py`), and because quadratics are solved
+many at once with numpy; how many bounds the memory.
 
 A contact holds for `from_s <= t < until_s`. Time is clipped to the run.
 """
@@ -16,15 +16,13 @@ from math import isfinite
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.mobility import Movements
 from roamcast.world.mobility.crossings import border_crossings
+from roamcast.world.nearby import Floats, Integers, Legs, near_pairs
 from roamcast.world.scenario import Partition, Scenario
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Columns = tuple[Integers, Integers, Floats, Floats]
 
 RANGE_SLACK: Final = 1e-9
@@ -32,9 +30,6 @@ RANGE_SLACK: Final = 1e-9
 
 TOUCHING_S: Final = 1e-9
 """Contacts of a pair closer in time than this are one, and shorter ones are none: no frame is that short."""
-
-TOGETHER: Final = 100_000
-"""Pairs of legs whose contacts are computed at once: some 15 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +101,9 @@ class ContactPlan:
 
 def contact_plan(movements: Movements, range_m: float, duration_s: float) -> ContactPlan:
     """Every contact of nodes at most `range_m` apart in `[0, duration_s]`."""
-    legs = _Legs(movements, duration_s)
+    legs = Legs(movements, duration_s)
     reach_m = range_m * (1 + RANGE_SLACK)
-    found = [_contacts(one, other, legs, reach_m) for one, other in _leg_pairs(legs, reach_m)]
+    found = [_contacts(one, other, legs, reach_m) for one, other in near_pairs(legs, reach_m)]
     a, b = (np.concatenate([np.empty(0, np.int64), *(contacts[end] for contacts in found)]) for end in (0, 1))
     from_s, until_s = (np.concatenate([np.empty(0), *(contacts[time] for contacts in found)]) for time in (2, 3))
     return _plan(movements.nodes, duration_s, a, b, from_s, until_s)
@@ -125,75 +120,7 @@ def scenario_contacts(scenario: Scenario, movements: Movements | None) -> Contac
     return plan.partitioned(movements, scenario.faults.partitions)
 
 
-class _Legs:
-    """All legs of all nodes that start within the run, as parallel arrays in order of node and time."""
-
-    def __init__(self, movements: Movements, duration_s: float) -> None:
-        rows: list[tuple[float, float, float, float, float, float]] = []
-        first = [0]
-        for node in range(movements.nodes):
-            legs = movements.legs(node)
-            ends_s = [leg[0] for leg in legs[1:]] + [duration_s]
-            for leg, end_s in zip(legs, ends_s, strict=True):
-                if leg[0] < duration_s:
-                    rows.append((*leg, min(end_s, duration_s)))
-            first.append(len(rows))
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), 6)
-        self.start_s, self.x_m, self.y_m, self.vx_mps, self.vy_mps, self.end_s = np.ascontiguousarray(table.T)
-        self.first: Integers = np.array(first, dtype=np.int64)  # leg numbers of node n: first[n] to first[n + 1] - 1
-        self.node: Integers = np.repeat(np.arange(movements.nodes), np.diff(self.first))
-        self.west_m, self.east_m = self._extent(self.x_m, self.vx_mps)
-        self.south_m, self.north_m = self._extent(self.y_m, self.vy_mps)
-
-    def _extent(self, at_m: Floats, speed_mps: Floats) -> tuple[Floats, Floats]:
-        """Per node, the least and the greatest coordinate it ever has."""
-        arrived_m = at_m + speed_mps * (self.end_s - self.start_s)
-        least, greatest = np.minimum(at_m, arrived_m), np.maximum(at_m, arrived_m)
-        return np.minimum.reduceat(least, self.first[:-1]), np.maximum.reduceat(greatest, self.first[:-1])
-
-
-def _neighbour_candidates(legs: _Legs, reach_m: float) -> Iterator[tuple[int, Integers]]:
-    """Each node with the nodes whose bounding box comes within reach of its own; every such pair once."""
-    order = np.argsort(legs.west_m, kind="stable")
-    west_m, south_m, north_m = legs.west_m[order], legs.south_m[order], legs.north_m[order]
-    ends = np.searchsorted(west_m, legs.east_m[order] + reach_m, side="right")
-    for place, node in enumerate(order.tolist()):
-        ahead = slice(place + 1, int(ends[place]))
-        near = (south_m[ahead] <= north_m[place] + reach_m) & (north_m[ahead] >= south_m[place] - reach_m)
-        others = order[ahead][near]
-        if len(others):
-            yield node, others
-
-
-def _leg_pairs(legs: _Legs, reach_m: float) -> Iterator[tuple[Integers, Integers]]:
-    """The pairs of legs, of nodes that may meet, that overlap in time; about `TOGETHER` at once."""
-    ones: list[Integers] = []
-    others: list[Integers] = []
-    pairs = 0
-    for node, candidates in _neighbour_candidates(legs, reach_m):
-        one, other = _overlapping(node, candidates, legs)
-        ones.append(one)
-        others.append(other)
-        pairs += len(one)
-        if pairs >= TOGETHER:
-            yield np.concatenate(ones), np.concatenate(others)
-            ones, others, pairs = [], [], 0
-    if ones:
-        yield np.concatenate(ones), np.concatenate(others)
-
-
-def _overlapping(node: int, others: Integers, legs: _Legs) -> tuple[Integers, Integers]:
-    """The pairs of a leg of `node` and a leg of one of the `others` that overlap in time."""
-    if len(legs.node) == len(legs.first) - 1:  # everybody rests: one leg each, which has the number of its node
-        return np.full(len(others), node), others
-    theirs = _ranges(legs.first[others], legs.first[others + 1])
-    own_start_s = legs.start_s[legs.first[node] : legs.first[node + 1]]
-    first = np.searchsorted(own_start_s, legs.start_s[theirs], side="right") - 1
-    after = np.searchsorted(own_start_s, legs.end_s[theirs], side="left")
-    return legs.first[node] + _ranges(first, after), np.repeat(theirs, after - first)
-
-
-def _contacts(one: Integers, other: Integers, legs: _Legs, reach_m: float) -> Columns:
+def _contacts(one: Integers, other: Integers, legs: Legs, reach_m: float) -> Columns:
     """When the nodes on the legs `one` and `other` are within reach of each other."""
     begin_s = np.maximum(legs.start_s[one], legs.start_s[other])
     end_s = np.minimum(legs.end_s[one], legs.end_s[other])
@@ -229,15 +156,6 @@ def _within(x_m: Floats, y_m: Floats, vx_mps: Floats, vy_mps: Floats, reach_m: f
     missed = (discriminant <= 0) & ~resting
     enter_s[missed] = leave_s[missed] = 0.0
     return enter_s, leave_s
-
-
-def _ranges(starts: Integers, stops: Integers) -> Integers:
-    """The concatenation of `arange(start, stop)` for each pair."""
-    counts = stops - starts
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    numbers: Integers = np.arange(total) + np.repeat(starts - (ends - counts), counts)
-    return numbers
 
 
 def _plan(nodes: int, duration_s: float, a: Integers, b: Integers, from_s: Floats, until_s: Floats) -> ContactPlan:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from roamcast.causal import parse_specification
-from roamcast.form import source_digest
+from roamcast.form import protocol_digest, source_digest
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
 from roamcast.trace.utility import parse_utility
@@ -223,5 +223,9 @@ class Run(Settings, frozen=True):
 
 
 def run_id(run: Run) -> str:
-    """A name that belongs to everything that can decide the run's trace: the run, and the sources that simulate it."""
-    return blake2b(msgspec.json.encode((source_digest(), run), order="deterministic"), digest_size=8).hexdigest()
+    """A name that belongs to everything that can decide the run's trace: the run, and the sources that simulate it.
+
+    The sources are Roamcast's and, for a protocol named by import path, all of its package.
+    """
+    sources = source_digest() + protocol_digest(run.protocol)
+    return blake2b(msgspec.json.encode((sources, run), order="deterministic"), digest_size=8).hexdigest()

@@ -175,6 +175,9 @@ class Simulation(Oracle):
     def next_hop(self, source: int, destination: int) -> int:
         return self.topology.next_hop(source, destination)
 
+    def neighbours(self, node: int) -> list[int]:
+        return self.topology.hear[node]
+
     def hops(self, source: int, destination: int) -> int:
         return self.topology.distances(source)[destination]
 

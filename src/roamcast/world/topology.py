@@ -5,8 +5,12 @@ changed, so a frame may keep the list that held when it started.
 """
 
 from bisect import insort
+from typing import Final
 
 from roamcast.protocols.api import NOBODY
+
+KNOWN_DISTANCES_MAX: Final = 4_000_000
+"""Distances between nodes that are kept at a time: in a large network at rest, not those of all pairs."""
 
 
 class Topology:
@@ -95,6 +99,8 @@ class Topology:
             self._distances_version = self.version
         known = self._distances.get(source)
         if known is None:
+            if len(self._distances) * self.nodes >= KNOWN_DISTANCES_MAX:
+                del self._distances[next(iter(self._distances))]  # the oldest
             known = self._distances[source] = self._search(source, self.hear)
         return known
 

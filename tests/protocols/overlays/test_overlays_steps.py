@@ -44,7 +44,13 @@ def broker(net: TinyNet[Protocol], address: int) -> Broker:
 
 def diamond() -> TinyNet[Protocol]:
     """Producer 0 at broker 1; consumer 4 hears brokers 2 and 3. Nobody moves unless told."""
-    net = tiny([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3", adaptors="", discovery_period_s=1000.0)
+    net = tiny(
+        [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)],
+        "1-3",
+        adaptors="",
+        discovery_period_s=1000.0,
+        detour_ack_to_destination=True,
+    )
     net.subscribe(4, ALL)
     return net
 
@@ -281,7 +287,7 @@ def test_a_long_event_travels_in_pieces_and_arrives_whole() -> None:
     net.publish(0, 1, payload)
     net.run(1.0)
     assert net.deliveries[0].event.payload == payload
-    assert net.frames["Fragment"] > 30
+    assert net.frames["Fragment"] > 30  # the link of each host cuts it
 
 
 def run_until(net: TinyNet[Protocol], condition: Callable[[], bool], patience_s: float) -> None:
@@ -398,3 +404,57 @@ def test_a_consumer_that_returns_gets_nothing_that_a_producer_published_before_a
     net.publish(0, 8)
     net.run(2.0)
     assert net.contents(4) == [7, 8]
+
+
+def test_a_modulator_that_the_broker_cannot_run_is_refused_and_nothing_is_delivered_unmodulated() -> None:
+    """The broker is of another version, say: here it does not know what the client's operator is called."""
+    net = tiny(line(4), "1,2", adaptors="")
+    consumer = node(net, 3)
+    net.subscribe(3, ALL)
+    consumer.member._modulator = "resample(2)"  # as a client of a later version would say; ours refuses it itself
+    net.run(4.0)
+    for content in range(3):
+        net.publish(0, content)
+        net.run(2.0)
+    assert net.contents(3) == []
+    assert "resample" in consumer.refusal
+    assert "modulator refused" in net.transcript("dropped")
+    net.subscribe(0, ALL)
+    net.run(3.0)
+    net.publish(3, 500)  # it is a client all the same
+    net.run(3.0)
+    assert net.contents(0) == [500]
+    consumer.set_modulator("sample(2)")
+    net.run(3.0)
+    assert consumer.refusal == ""
+    for content in range(10, 14):
+        net.publish(0, content)
+        net.run(1.0)
+    assert net.contents(3) == [0, 2, 11, 13]  # what the store had kept, too: every second one
+
+
+def test_a_client_whose_new_modulator_is_refused_gets_nothing_until_it_has_another() -> None:
+    net = tiny(line(4), "1,2", adaptors="")
+    net.subscribe(3, ALL)
+    node(net, 3).set_modulator("filter(content > 5)")
+    net.run(4.0)
+    node(net, 3).member._modulator = "resample(2)"
+    net.subscribe(3, Intervals.of((2000, 3000)))
+    net.run(4.0)
+    assert "resample" in node(net, 3).refusal
+    net.publish(0, 3)
+    net.publish(0, 7)
+    net.run(2.0)
+    assert net.contents(3) == []
+
+
+def test_a_broker_that_cannot_run_a_modulator_does_not_take_it_over() -> None:
+    net = diamond()
+    net.run(3.0)
+    home = node(net, 4).member.home
+    row = broker(net, home).clients.table[4]
+    row.modulator_text = "resample(2)"
+    broker(net, home).relocation.migrate(4, 5 - home)
+    net.run(2.0)
+    assert node(net, 4).member.home == home
+    assert 4 not in broker(net, 5 - home).clients.table

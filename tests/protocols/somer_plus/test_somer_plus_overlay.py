@@ -8,7 +8,7 @@ ALL = Intervals.of((0, 1000))
 
 
 def row_of_roots() -> Overlay:
-    overlay = Overlay(0, advertisement_period_s=10.0)
+    overlay = Overlay(0, lifetime_s=35.0, period_s=10.0, depth_max=64)
     overlay.set_near(((1, 3),))
     for root in (1, 2, 3):
         overlay.learn(Entry(root, 1, ((root - 1, 3), (root + 1, 3)), ALL), 0.0)
@@ -66,3 +66,15 @@ def test_other_neighbours_are_news_if_they_change_who_can_be_reached_or_for_an_e
     assert row_of_roots().learn(shorter, 1.0, eager=True)
     nearer = Entry(1, 2, ((0, 3), (2, 1)), ALL)
     assert not row_of_roots().learn(nearer, 1.0, eager=True)
+
+
+def test_a_long_chain_of_roots_is_followed_only_so_far() -> None:
+    """Whoever makes up a thousand roots in a row makes no path that long."""
+    overlay = Overlay(0, lifetime_s=35.0, period_s=10.0, depth_max=64)
+    overlay.set_near(((1, 1),))
+    for root in range(1, 1200):
+        overlay.learn(Entry(root, 1, ((root - 1, 1), (root + 1, 1)), ALL), 0.0)
+    assert overlay.plan([1100], ()) == ()
+    assert overlay.plan([64], ()) != ()
+    overlay.expire(10.0)
+    assert len(overlay.entries) == 1199

@@ -1,4 +1,4 @@
-"""Ways between trees when nodes on them die and return."""
+"""Paths between trees when nodes on them die and return."""
 
 import msgspec
 import pytest
@@ -23,11 +23,14 @@ def somer(host: Host) -> SomerPlus:
     return rooted(host, ROOTS)
 
 
-def rooted(host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0) -> SomerPlus:
+def rooted(
+    host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0, newcomers: bool = True
+) -> SomerPlus:
     settings = {
         "refresh_period_s": 1.0,
         "join_wait_s": 0.2,
         "advertisement_period_s": advertisement_period_s,
+        "newcomers": newcomers,
         "root_density": float(host.address in roots),
     }
     protocol = build_protocol("somer-plus", host, protocol_parameters("somer-plus", settings))
@@ -69,12 +72,12 @@ def test_events_take_the_other_way_round_once_a_border_node_is_dead(victim: int,
 def test_a_route_that_is_not_there_is_reported_away() -> None:
     net = TinyNet([*line(4), (3, 6)], somer)
     net.run(5.0)
-    net.node(0).routes.put(1, 99, 5)  # as if a report that takes it back had been lost
-    net.node(1).routes.put(2, 99, 5)
+    net.node(0).borders.routes.put(1, 99, 5)  # as if a report that takes it back had been lost
+    net.node(1).borders.routes.put(2, 99, 5)
     net.host(0).send(1, Advertisement(99, 0, 1, climbs=False, entries=(), heard=-1))
     net.run(0.5)
-    assert net.node(1).routes.next_hop(99) is None  # 2 told it, and sent the advertisement back
-    assert net.node(0).routes.next_hop(99) is None  # which it repeated, so that 1 told it too
+    assert net.node(1).borders.routes.next_hop(99) is None  # 2 told it, and sent the advertisement back
+    assert net.node(0).borders.routes.next_hop(99) is None  # which it repeated, so that 1 told it too
 
 
 def three_in_a_row() -> TinyNet[SomerPlus]:
@@ -92,25 +95,25 @@ def test_news_go_on_to_those_whom_the_teller_has_not_told(told: tuple[int, ...],
     """9 once said that 0 was its neighbour, but what counts is whom it told."""
     net = three_in_a_row()
     between = net.node(6)
-    entry = between.overlay.entries[9]
+    entry = between.link_state.overlay.entries[9]
     news = msgspec.structs.replace(entry, sequence=entry.sequence + 1, near=((0, 4), (6, 3)), interest=ALL)
     between.on_message(3, Advertisement(6, 9, 3, True, (news,), entry.sequence, told))
     net.run(4.0)
-    assert net.node(0).overlay.sequence(9) == entry.sequence + heard
+    assert net.node(0).link_state.overlay.sequence(9) == entry.sequence + heard
 
 
 def test_an_advertisement_that_could_not_go_on_is_told_again() -> None:
     """When the root 6 tells 9 what it wants, node 3 has lost the way there for a moment."""
     net = three_in_a_row()
     net.subscribe(6, ALL)
-    assert net.node(3).routes.drop(4)
+    assert net.node(3).borders.routes.drop(4)
     before = len(net.records)
-    net.node(6)._advertise()
+    net.node(6).link_state._advertise(0)
     net.run(0.1)
     assert [r for r in net.records[before:] if r.kind == "send" and r.node == 3 and "Advertisement" in r.text]  # back
-    assert net.node(9).overlay.entries[6].interest is None
+    assert net.node(9).link_state.overlay.entries[6].interest is None
     net.run(3.0)
-    assert net.node(9).overlay.entries[6].interest == ALL
+    assert net.node(9).link_state.overlay.entries[6].interest == ALL
 
 
 @pytest.mark.parametrize("address", [0, 2])
@@ -148,35 +151,22 @@ def test_who_is_taken_for_a_node_of_another_tree_sets_it_right() -> None:
     net = TinyNet([(0, 1), (0, 2), (1, 2), (0, 3), (3, 4), (4, 6)], somer, seed=1)
     net.subscribe(6, ALL)
     net.run(5.0)
-    net.node(2).routes.put(1, 6, 1)  # as if 1 had been in the tree of 6, and 2 had not heard that it no longer is
-    net.node(0).routes.put(2, 6, 1)
+    net.node(2).borders.routes.put(1, 6, 1)  # as if 2 had not heard that 1 left the tree of 6
+    net.node(0).borders.routes.put(2, 6, 1)
     before = net.frames["Crossing"]
     event = net.publish(0, 1)
     net.run(0.02)
-    assert net.node(2).routes.next_hop(6) is None
+    assert net.node(2).borders.routes.next_hop(6) is None
     net.run(1.0)
     assert net.receivers(event) == [6]
     assert net.frames["Crossing"] - before < 12
 
 
-def test_a_copy_does_not_climb_to_a_root_whose_tree_does_not_want_it() -> None:
-    """Three roots in a row; the branch of the middle one at which the event passes knows both ways."""
-    links = [(0, 1), (1, 2), (2, 3), (3, 20), (20, 6), (2, 4), (4, 5), (5, 9)]
-    net = TinyNet(links, lambda host: rooted(host, (0, 6, 9)), seed=1)
-    net.subscribe(9, ALL)
-    net.run(6.0)
-    assert [net.node(address).root for address in (1, 2, 3, 4)] == [0, 0, 6, 9]
-    event = net.publish(6, 1)
-    net.run(0.5)
-    assert net.receivers(event) == [9]
-    crossings = [r for r in net.records if r.kind == "send" and "Crossing" in r.text and r.node in (0, 1)]
-    assert not crossings
-
-
-def test_those_who_came_with_an_absorbed_tree_get_what_the_other_had_before() -> None:
+@pytest.mark.parametrize("newcomers", [True, False])
+def test_those_who_came_with_an_absorbed_tree_get_what_the_other_had_before(newcomers: bool) -> None:
     """Node 3 stands for them: when the event went through its tree, it did not get it. A copy for the tree of 77, which
-    the root 0 has taken over, makes it go down again, through nodes that have it already."""
-    net = TinyNet(line(4), somer, seed=1)
+    the root 0 has absorbed, makes it go down again, through nodes that have it already."""
+    net = TinyNet(line(4), lambda host: rooted(host, ROOTS, newcomers=newcomers), seed=1)
     net.subscribe(1, ALL)
     net.subscribe(2, ALL)
     net.run(5.0)
@@ -186,10 +176,10 @@ def test_those_who_came_with_an_absorbed_tree_get_what_the_other_had_before() ->
     net.run(1.0)
     assert net.receivers(event) == [1, 2]
     copy = Crossing(1, True, event, (Leg(77),), ())
-    net.node(0)._absorbed[77] = net.now_s
+    net.node(0).link_state.absorbed[77] = net.now_s
     net.node(0).on_message(1, copy)
     net.run(0.1)
-    assert net.receivers(event) == [1, 2, 3]
+    assert net.receivers(event) == ([1, 2, 3] if newcomers else [1, 2])
 
 
 @pytest.mark.parametrize("at_rest", [True, False])
@@ -197,9 +187,9 @@ def test_news_are_told_at_once_where_nobody_has_gone_lately(at_rest: bool) -> No
     net = three_in_a_row()
     if not at_rest:
         for root in (0, 6, 9):
-            net.node(root)._missed_s = net.now_s
+            net.node(root).borders.missed_s = net.now_s
     net.subscribe(9, ALL)
     net.run(0.5)
-    assert (net.node(0).overlay.entries[9].interest == ALL) == at_rest
+    assert (net.node(0).link_state.overlay.entries[9].interest == ALL) == at_rest
     net.run(5.0)
-    assert net.node(0).overlay.entries[9].interest == ALL
+    assert net.node(0).link_state.overlay.entries[9].interest == ALL

@@ -1,5 +1,6 @@
-"""The oracle: event routing with perfect knowledge, the limit that real protocols are measured against."""
+"""The oracles: event routing with perfect knowledge, the limits that real protocols are measured against."""
 
+from roamcast.protocols.oracle.broadcast import OracleBroadcast
 from roamcast.protocols.oracle.oracle import OracleTrees
 
-__all__ = ["OracleTrees"]
+__all__ = ["OracleBroadcast", "OracleTrees"]

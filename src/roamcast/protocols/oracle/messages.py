@@ -1,4 +1,4 @@
-"""The one message of the oracle."""
+"""The messages of the oracles."""
 
 from typing import ClassVar
 
@@ -15,4 +15,15 @@ class Bundle(Message, frozen=True, tag=16):
     hops: Hops  # that the event has made when this frame arrives
     tries: SmallCounter  # how often it was rerouted
     destinations: tuple[Address, ...]  # ascending
+    event: Event
+
+
+class Branches(Message, frozen=True, tag=17):
+    """An event, broadcast to the first relays of a tree."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    hops: Hops  # frames in a row that brought it to whoever gets this one
+    tries: SmallCounter  # how often it had to be routed anew
+    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...), or (destination,); relays take turns
     event: Event

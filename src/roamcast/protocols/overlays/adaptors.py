@@ -55,11 +55,16 @@ class Services:
         """The home brokers of the producers that may have something for a client."""
         return [broker for broker, offer in self.clients.registry.sources.items() if row.wants.may_match(offer)]
 
-    def mean_path_hops(self, producers: Iterable[int], broker: int) -> float:
-        """The mean length of the overlay paths from these brokers; those without a path are left out."""
-        lengths = [self.brokers.topology.distance(broker, producer) for producer in producers]
-        known = [length for length in lengths if length is not None]
-        return sum(known) / len(known) if known else 0.0
+    def gain_hops(self, producers: Iterable[int], candidate: int) -> float | None:
+        """By how much nearer the candidate is than this broker to the home brokers of producers, on average over those
+        to which both have a path. None: the overlay knows no path from the candidate to any of them."""
+        distance = self.brokers.topology.distance
+        gains: list[int] = []
+        for producer in producers:
+            here, there = distance(self.host.address, producer), distance(candidate, producer)
+            if here is not None and there is not None:
+                gains.append(here - there)
+        return sum(gains) / len(gains) if gains else None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -105,16 +110,18 @@ class HomeBrokerAdaptor(Adaptor):
         if own_load > threshold or event.load > threshold:
             return event.load < own_load  # one is overloaded: the other; both: the lighter
         producers = services.producers_of(row)
-        here = services.mean_path_hops(producers, services.host.address) + event.home_hops
-        there = services.mean_path_hops(producers, event.candidate) + event.distance_hops
-        return there < here
+        gain_hops = services.gain_hops(producers, event.candidate) if producers else 0.0
+        if gain_hops is None:
+            return False  # a broker that this one has not heard of is not a nearer one
+        return gain_hops + event.home_hops - event.distance_hops > services.parameters.hysteresis_hops
 
 
 class LoadBalancingAdaptor(Adaptor):
     """An overloaded broker gives the client that costs most to the least loaded of its neighbours.
 
     The home-broker adaptor keeps clients away from overloaded brokers, but acts only when a client moves. This one acts
-    on the load itself, on one client per reading, and only if the neighbour will still be the less loaded of the two.
+    on the load itself, on one client at a time, and only if the busier of the two brokers will then be less busy than
+    this one is now, by the share `balancing_gain`.
     """
 
     events = (LoadMeasured, ModulatorMeasured)
@@ -142,8 +149,9 @@ class LoadBalancingAdaptor(Adaptor):
         cpu_s, client = max(shares)
         moved = event.load * cpu_s / total_s if total_s else 0.0
         after = services.brokers.load(lightest) + moved
-        fits = after < min(event.load, services.parameters.overload_threshold)
-        if fits and services.relocation.migrate(client, lightest):
+        busier = max(after, event.load - moved)
+        pays = busier < (1 - services.parameters.balancing_gain) * event.load
+        if pays and services.relocation.migrate(client, lightest):
             services.brokers.loads[lightest] = after
             self._rests_until_s = now_s + services.parameters.balancing_rest_s
 

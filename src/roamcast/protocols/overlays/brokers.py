@@ -8,22 +8,29 @@ A broker that starts discovers its neighbours at once and, for `bootstrap_s`, pr
 `bootstrap_period_s`, so that the network knows itself after seconds rather than after as many update periods as the
 overlay is wide. What stands then is the overlay that a broker without a topology adaptor keeps for good.
 
-Each update period a broker gives its own row a new sequence number even if its neighbours are the same. The number then
-is also a sign of life (brokers that show none for `silent_periods` are forgotten), and a lost propagation is made up
-for by the next.
+A broker gives its own row a new sequence number when its neighbours or its load have changed, and at the latest every
+`refresh_periods` as a sign of life. Brokers that give none for `silent_periods` are forgotten. A row whose propagation
+was lost is made up for by its next one.
 """
 
 from enum import StrEnum
+from typing import Final
+
+import msgspec
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.messages import LinkState, Probe, Topology
+from roamcast.protocols.overlays.messages import PATH_MAX, LinkState, Probe, Topology
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.overlays.tables import TopologyTable
+from roamcast.protocols.routing.sequence import MODULUS, newer, successor
+
+ENVELOPE_BYTES: Final = 48  # of a routed message with rows, beside the rows
 
 
 class BrokersTimer(StrEnum):
@@ -56,8 +63,9 @@ class BrokerManager(Component):
         self._resources = resources
         self._parameters = parameters
         self._started_s = host.now()
-        self._life = int(host.now() * 1000)
-        self._sequence = self._life  # ahead of all rows of a former life
+        self._life = host.life
+        self._sequence = int(host.now() * 1000) % MODULUS  # normally ahead of all rows of a former life
+        self._periods = 0  # update periods since this broker's row was last renewed
         self._shown: tuple[int, ...] = ()
         self._taught: dict[int, None] = {}  # brokers that were told everything in this update period
         self._told: dict[int, None] = {}  # neighbours at the last propagation
@@ -100,7 +108,8 @@ class BrokerManager(Component):
         if not self._parameters.source_routing:
             return (destination,)
         suspects = frozenset(node for node in list(self._concentrator.suspects) if self._concentrator.is_suspect(node))
-        return self.topology.path(destination, suspects) or (destination,)
+        path = self.topology.path(destination, suspects)
+        return path if path is not None and len(path) < PATH_MAX else (destination,)
 
     def load(self, broker: int) -> float:
         """What is known of a broker's load; nothing counts as idle."""
@@ -121,7 +130,7 @@ class BrokerManager(Component):
         for neighbour in linked:
             news = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
             if news:
-                self._concentrator.send(neighbour, Topology(news, not self.is_settled))
+                self._send_rows(neighbour, news, is_novice=not self.is_settled)
         self._told = dict.fromkeys(linked)
 
     def forget_silent(self) -> None:
@@ -147,10 +156,20 @@ class BrokerManager(Component):
         return sighting.hops, sighting.broker not in self.neighbours, mixed
 
     def _renew_own_row(self) -> None:
-        self._sequence += 1
-        row = LinkState(
-            self.host.address, self._sequence, tuple(sorted(self.neighbours.items())), self._resources.load, self._life
-        )
+        """Gives this broker's row a new number if it has changed, or as a sign of life."""
+        known = self.topology.rows.get(self.host.address)
+        neighbours = tuple(sorted(self.neighbours.items()))
+        self._periods += 1
+        if (
+            known is not None
+            and known.neighbours == neighbours
+            and abs(known.load - self._resources.load) <= self._parameters.load_step
+            and self._periods < self._parameters.refresh_periods
+        ):
+            return
+        self._periods = 0
+        self._sequence = successor(self._sequence)
+        row = LinkState(self.host.address, self._sequence, neighbours, self._resources.load, self._life)
         self.topology.merge(row, self.host.now())
         self._show_links()
 
@@ -160,8 +179,11 @@ class BrokerManager(Component):
         has_newcomers = False
         for row in message.rows:
             if row.broker == self.host.address:
+                self._outdo(row)
                 continue
             known = self.topology.rows.get(row.broker)
+            if known is None and len(self.topology.rows) > self._parameters.brokers_max:
+                continue
             if self.topology.merge(row, now_s):
                 self.loads[row.broker] = row.load
                 has_newcomers = has_newcomers or known is None or known.life != row.life
@@ -176,11 +198,24 @@ class BrokerManager(Component):
         if changed:
             self._channel.post(BrokerPropagation(source, changed))
 
+    def _outdo(self, row: LinkState) -> None:
+        """A row in this broker's name, of a former life or forged, is newer than its own: it goes beyond that."""
+        if newer(row.sequence, self._sequence):
+            self._sequence = row.sequence
+            self._periods = self._parameters.refresh_periods
+            self._renew_own_row()
+
     def _teach(self, novice: int) -> None:
         """Tells a broker that has just started everything, once per update period."""
         self._taught[novice] = None
         rows = self.topology.rows
-        self._concentrator.send(novice, Topology(tuple(rows[broker] for broker in sorted(rows)), False))
+        self._send_rows(novice, tuple(rows[broker] for broker in sorted(rows)), is_novice=False)
+
+    def _send_rows(self, broker: int, rows: tuple[LinkState, ...], is_novice: bool) -> None:
+        """Rows are news each by itself, so a table travels in messages of one frame each."""
+        bytes_max = self.host.frame_bytes_max - ENVELOPE_BYTES
+        for some in batches(rows, _row_bytes, bytes_max):
+            self._concentrator.send(broker, Topology(tuple(some), is_novice))
 
     def _on_bootstrap(self, _: int) -> None:
         if self.neighbours:
@@ -211,3 +246,7 @@ class BrokerManager(Component):
         for new in (broker for broker in links if broker not in self._shown):
             self.host.structure("link", peer=new, value=1.0)
         self._shown = links
+
+
+def _row_bytes(row: LinkState) -> int:
+    return len(msgspec.msgpack.encode(row))

@@ -73,13 +73,12 @@ class ClientRow:
         self.settled = dict(self.intake.taken)
 
     def set_modulator(self, text: str, state: bytes | None = None) -> None:
+        """Takes a modulator, or raises `PeerError` and keeps the one that it has."""
+        modulator = check_modulator(text)
+        if modulator is not None and state is not None:
+            modulator.restore(state)
         self.modulator_text = text
-        try:
-            self.modulator = compile_modulator(text) if text else None
-        except ConfigurationError as error:
-            raise PeerError(f"client {self.client}: {error}") from None
-        if self.modulator is not None and state is not None:
-            self.modulator.restore(state)
+        self.modulator = modulator
 
     def resume_unsettled(self, events: tuple[tuple[int, int, int], ...]) -> None:
         # An event whose only delivery came before all others has sequence 0, which is acknowledged from the start;
@@ -99,3 +98,11 @@ class ClientRow:
             self.settled[event.publisher] = max(event.number, self.settled.get(event.publisher, 0))
             settled[event.publisher] = None
         return list(settled)
+
+
+def check_modulator(text: str) -> Modulator | None:
+    """The modulator that a client describes, with no memory yet; None passes everything on. `PeerError`: it is none."""
+    try:
+        return compile_modulator(text) if text else None
+    except ConfigurationError as error:
+        raise PeerError(str(error)) from None

@@ -6,18 +6,33 @@ normally its home broker too. What a client says about itself (`Attach`, `Report
 """
 
 from enum import StrEnum
+from typing import Final
 
+from roamcast.errors import PeerError
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerDiscovery, ModulatorMeasured, SystemChannel
-from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.client_row import ClientRow, check_modulator
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.messages import Attach, Attached, Detach, Report, ReportAck, Served, WelcomeAck
+from roamcast.protocols.overlays.messages import (
+    TEXT_MAX,
+    Attach,
+    Attached,
+    Detach,
+    Refused,
+    Report,
+    ReportAck,
+    Served,
+    WelcomeAck,
+)
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import is_newer_epoch
 from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.sources import SourceManager
 from roamcast.protocols.overlays.wants import Wants
 from roamcast.protocols.overlays.whereabouts import Place, Whereabouts
+
+FULL: Final = "overlays: too many clients"
 
 
 class ClientsTimer(StrEnum):
@@ -82,17 +97,28 @@ class ClientManager(Component):
             return
         row = self.table.get(client)
         moved = self.whereabouts.moved.get(client)
-        has_left = moved is not None and moved.epoch >= message.epoch
-        is_coming = row is not None and row.is_passive and row.epoch >= message.epoch
+        has_left = moved is not None and moved.epoch == message.epoch
+        is_coming = row is not None and row.is_passive and row.epoch == message.epoch
         if has_left or is_coming:
             return  # its site, or its site to be, will welcome the client, which then repeats this there
-        if row is None or message.epoch > row.epoch:
+        if moved is not None and is_newer_epoch(moved.epoch, message.epoch):
+            self._concentrator.send(client, Attached(moved.epoch, 0))
+            return
+        try:
+            check_modulator(message.modulator)
+        except PeerError as error:
+            self._concentrator.send(client, Refused(message.epoch, message.version, str(error)[:TEXT_MAX]))
+            return
+        if row is None or is_newer_epoch(message.epoch, row.epoch):
+            if row is None and len(self.table) >= self._parameters.clients_max:
+                self.host.dropped(FULL)
+                return
             row = self._admit(message)
         elif message.epoch == row.epoch and message.version > row.version:
             self._update(row, message)
         if message.epoch == row.epoch:
             row.heard_s = self.host.now()
-            self._concentrator.send(client, Attached(row.epoch, row.version))
+        self._concentrator.send(client, Attached(row.epoch, row.version))
 
     def _admit(self, message: Attach) -> ClientRow:
         row = self.open(message.client, message.epoch, 0)
@@ -116,7 +142,7 @@ class ClientManager(Component):
 
     def _on_detach(self, source: int, message: Detach, hops: int) -> None:
         row = self.table.get(source)
-        if row is not None and row.epoch <= message.epoch:
+        if row is not None and not is_newer_epoch(row.epoch, message.epoch):
             self.drop(source)
             self._sources.drop_producer(source)
             if message.is_final:

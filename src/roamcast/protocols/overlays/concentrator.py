@@ -4,8 +4,6 @@ It brings payloads to other nodes (`send`), along source routes (`carry`) or unt
 what arrives, and timers that ran out, to whichever component registered for it. So components know messages, not each
 other.
 
-- A message that is too long for a frame travels in fragments and is put together by the next node that looks at it: the
-  destination, or each broker of a source route.
 - A relay that cannot reach the next broker of a source route takes a way of its own to the route's end (2.3 of the
   paper: "compute an alternative path").
 - `ask` repeats a request, at intervals that double up to eight times the first, until `answered` or until it has been
@@ -16,26 +14,22 @@ from collections.abc import Callable, Hashable
 from enum import StrEnum
 from typing import Any, Final, TypeVar, get_args
 
-import msgspec
-
-from roamcast.errors import CallerError, PeerError
+from roamcast.errors import CallerError
 from roamcast.protocols.api import Host, Message
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.messages import Carried, Fragment, Payload, Relayed
+from roamcast.protocols.overlays.messages import Branch, Carried, Forward, Relayed, Spread
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience, Ticker
 from roamcast.protocols.routing import AodvParameters, Unicast, unicast
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[int, Any, int], None]  # source, message, hops
-PIECE_BYTES: Final = 1150  # with all envelopes a piece fits a datagram and an 802.11 frame
-ASSEMBLIES_MAX: Final = 64  # messages that may be incomplete at one time
 NO_PATH: Final = "overlays: no path"
+BAD_ROUTE: Final = "overlays: bad source route"
+TOO_MANY: Final = "overlays: too many requests"
 
 # What brokers tell each other about events goes where events go: those routes are in use.
 _RELAYED: Final = frozenset(get_args(Relayed))
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder[Message](Payload)
 
 
 class ConcentratorTimer(StrEnum):
@@ -67,19 +61,18 @@ class Concentrator(Component):
             parameters=AodvParameters(buffer_packets=parameters.buffer_packets),
         )
         self.path: Callable[[int], tuple[int, ...]] = lambda destination: (destination,)  # a broker's knows better
+        self.on_unreachable: Callable[[int], None] = lambda node: None  # a node could not be reached
         self.suspects: dict[int, float] = {}  # node -> until when it is avoided
         self._parameters = parameters
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, ConcentratorTimer.RETRY, parameters.retry_s, self._repeat)
         self._handlers: dict[type[Message], Handler] = {}
         self._requests: dict[Hashable, _Request] = {}
-        self._fragmented = 0
-        self._assemblies: dict[tuple[int, int], dict[int, bytes]] = {}
 
     def declare(self, inputs: Inputs) -> None:
         self.unicast.declare(inputs)
         self.on(Carried, self._relay)
-        self.on(Fragment, self._assemble)
+        self.on(Spread, self._on_spread)
         inputs.on_timer(ConcentratorTimer.RETRY, self._ticker.tick)
 
     # -- For the components ----------------------------------------------------------------------------------------
@@ -95,11 +88,25 @@ class Concentrator(Component):
         if type(message) in _RELAYED:
             self.carry(self.path(destination), message)
         else:
-            self._send_straight(destination, message)
+            self.unicast.send(destination, message)
 
     def carry(self, path: tuple[int, ...], payload: Any) -> None:
         """Sends a payload along a source route, which ends with its destination."""
-        self._send_straight(path[0], Carried(self.host.address, path[1:], 0, 0, payload))
+        self.unicast.send(path[0], Carried(self.host.address, path[1:], 0, 0, payload))
+
+    def spread(self, message: Spread) -> None:
+        """Sends an event along a tree of source routes: one copy to each first broker, with the branches behind it."""
+        by_first: dict[int, list[Branch]] = {}
+        for path, targets in message.branches:
+            by_first.setdefault(path[0], []).append((path[1:], targets))
+        for first, branches in by_first.items():
+            if len(branches) == 1:
+                path, targets = branches[0]
+                forward = Forward(message.source, message.base_hops, targets, message.event)
+                self.unicast.send(first, Carried(message.source, path, message.hops, 0, forward))
+            else:
+                copy = Spread(message.source, message.base_hops, message.hops, tuple(branches), message.event)
+                self.unicast.send(first, copy)
 
     def ask(
         self,
@@ -110,6 +117,9 @@ class Concentrator(Component):
         on_failure: Callable[[], None] | None = None,
     ) -> None:
         """Sends a request until it is answered; a new one with the same key replaces the old."""
+        if len(self._requests) >= self._parameters.requests_max and key not in self._requests:
+            self.host.dropped(TOO_MANY)
+            return
         request = _Request(destination, message, tries_max, on_failure)
         self._requests[key] = request
         self._patience.tried(request, self.host.now())
@@ -141,52 +151,63 @@ class Concentrator(Component):
 
     def _on_unreachable(self, destination: int, payload: Message) -> None:
         self.suspects[destination] = self.host.now() + self._parameters.suspicion_s
-        if not isinstance(payload, Carried):
-            return
-        if payload.path:
-            end = payload.path[-1]
-            way = self.path(end) if payload.detours < self._parameters.detours_max else (end,)
-            detour = Carried(payload.origin, way[1:], payload.hops, payload.detours + 1, payload.payload)
-            self._send_straight(way[0], detour)
-        else:
+        if len(self.suspects) > self._parameters.brokers_max:
+            del self.suspects[next(iter(self.suspects))]
+        self.on_unreachable(destination)
+        if type(payload) is Carried:
+            self._detour(payload)
+        elif type(payload) is Spread:
+            for path, targets in payload.branches:
+                forward = Forward(payload.source, payload.base_hops, targets, payload.event)
+                self._detour(Carried(payload.source, path, payload.hops, 0, forward))
+
+    def _detour(self, message: Carried) -> None:
+        """The next broker of a source route is unreachable: takes another path to the route's end."""
+        if not message.path or message.detours > self._parameters.detours_max:
             self.host.dropped(NO_PATH)
+            return
+        end = message.path[-1]
+        path = self.path(end) if message.detours < self._parameters.detours_max else (end,)
+        self.unicast.send(
+            path[0], Carried(message.origin, path[1:], message.hops, message.detours + 1, message.payload)
+        )
 
     # -- Inside ----------------------------------------------------------------------------------------------------
-
-    def _send_straight(self, destination: int, message: Message) -> None:
-        """Leaves the way to the unicast service."""
-        data = _encode(message)
-        if len(data) <= PIECE_BYTES:
-            self.unicast.send(destination, message)
-            return
-        self._fragmented += 1
-        pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)]
-        for index, piece in enumerate(pieces):
-            self.unicast.send(destination, Fragment(self._fragmented, index, len(pieces), piece))
 
     def _relay(self, source: int, message: Carried, hops: int) -> None:
         hops = min(255, message.hops + hops)
         path = message.path
         if path:
-            self._send_straight(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
+            if not self._is_sound(path, hops):
+                self.host.dropped(BAD_ROUTE)
+                return
+            self.unicast.send(path[0], Carried(message.origin, path[1:], hops, message.detours, message.payload))
         else:
             self.suspects.pop(source, None)
             self._on_arrival(message.origin, message.payload, hops)
 
-    def _assemble(self, source: int, piece: Fragment, hops: int) -> None:
-        key = (source, piece.number)
-        pieces = self._assemblies.setdefault(key, {})
-        pieces[piece.index] = piece.data
-        if len(pieces) < piece.count:
-            if len(self._assemblies) > ASSEMBLIES_MAX:
-                del self._assemblies[next(iter(self._assemblies))]
+    def _is_sound(self, path: tuple[int, ...], hops: int) -> bool:
+        """A source route passes no broker twice, nor this one again; its end may be a client that is a broker too."""
+        relays = path[:-1]
+        return (
+            hops < self._parameters.route_hops_max
+            and self.host.address not in relays
+            and len(set(relays)) == len(relays)
+        )
+
+    def _on_spread(self, source: int, message: Spread, hops: int) -> None:
+        hops = min(255, message.hops + hops)
+        onward = tuple(branch for branch in message.branches if branch[0])
+        if any(not self._is_sound(path, hops) for path, _ in onward):
+            self.host.dropped(BAD_ROUTE)
             return
-        del self._assemblies[key]
-        try:
-            message = _decoder.decode(b"".join(pieces[index] for index in sorted(pieces)))
-        except msgspec.MsgspecError as error:
-            raise PeerError(f"fragments of {source}: {error}") from None
-        self._on_arrival(source, message, hops)
+        for path, targets in message.branches:
+            if not path:
+                self.suspects.pop(source, None)
+                forward = Forward(message.source, message.base_hops, targets, message.event)
+                self._on_arrival(message.source, forward, hops)
+        if onward:
+            self.spread(Spread(message.source, message.base_hops, hops, onward, message.event))
 
     def _repeat(self, now_s: float) -> bool:
         failed: list[_Request] = []

@@ -10,6 +10,7 @@ what was acknowledged survives as long as one copy exists.
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
@@ -22,11 +23,14 @@ from roamcast.protocols.overlays.intake import Arrival
 from roamcast.protocols.overlays.messages import Delivery, DeliveryAck, Forward
 from roamcast.protocols.overlays.modulators import Modulator, Outcome
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import following
 from roamcast.protocols.overlays.receipts import Receipts
 from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.repeats import Patience, Ticker
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.whereabouts import Whereabouts
+
+TOO_MANY: Final = "overlays: too many publishers"
 
 
 class DeliveriesTimer(StrEnum):
@@ -79,6 +83,9 @@ class Deliveries(Component):
                 # The source believes the client to be in another epoch. It has to hear of this one.
                 self._registry.register_at(row, message.source)
                 continue
+            if event.publisher not in row.origins and len(row.origins) >= self._parameters.publishers_max:
+                self.host.dropped(TOO_MANY, event.id)
+                continue
             row.origins[event.publisher] = message.source
             if row.intake.is_new(event):
                 row.intake.offer(event, previous, message.hops + hops)
@@ -130,13 +137,13 @@ class Deliveries(Component):
                     kept.sequence = row.sequence
         row.unsettled.append(Unsettled(event.publisher, event.number, None if outcome.is_kept else row.sequence))
         row.acknowledge(row.acknowledged)  # settles what had no delivery
-        self._receipts.note(row, event.publisher)
+        self._receipts.note_processed(row, event.publisher)
         self.on_progress(row)
 
     # -- Out -------------------------------------------------------------------------------------------------------
 
     def _deliver(self, row: ClientRow, event: Event, hops: int) -> None:
-        row.sequence += 1
+        row.sequence = following(row.sequence)
         row.bytes_out += len(event.payload)
         delivery = Delivery(
             epoch=row.epoch,

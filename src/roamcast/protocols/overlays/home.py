@@ -4,9 +4,10 @@ from roamcast.protocols.api import NOBODY
 
 
 class Home:
-    __slots__ = ("broker", "epoch", "heard_s")
+    __slots__ = ("broker", "epoch", "heard_s", "hops")
 
     def __init__(self) -> None:
         self.broker = NOBODY
+        self.hops = 0  # frames in a row that its last answer took; 0: not known
         self.epoch = 0  # raised by the client, and by nobody else, when it attaches out of its own need
         self.heard_s = 0.0  # when the broker last showed that it serves this client

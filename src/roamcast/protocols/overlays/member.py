@@ -6,23 +6,36 @@ what the application has published, and what has been delivered to it.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from roamcast.errors import CallerError
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.protocols.api import NOBODY, Host
+from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.home import Home
-from roamcast.protocols.overlays.messages import Attach, Attached, Detach, Report, ReportAck, Want, Welcome, WelcomeAck
+from roamcast.protocols.overlays.messages import (
+    Attach,
+    Attached,
+    Detach,
+    Refused,
+    Report,
+    ReportAck,
+    Want,
+    Welcome,
+    WelcomeAck,
+)
 from roamcast.protocols.overlays.modulators import compile_modulator
-from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters
 from roamcast.protocols.overlays.publications import Publications
+from roamcast.protocols.overlays.ranks import is_newer_epoch, next_epoch
 from roamcast.protocols.overlays.reception import Reception
 from roamcast.protocols.overlays.search import RingSearch, Sighting
 from roamcast.protocols.subscriptions import Subscriptions
 
-ATTACH = "attach"  # the request to become, or to stay, the home broker
+REFUSED: Final = "overlays: modulator refused"
+ATTACH: Final = "attach"  # the request to become, or to stay, the home broker
 
 
 class MemberTimer(StrEnum):
@@ -30,6 +43,7 @@ class MemberTimer(StrEnum):
 
     DISCOVER = "member.discover"  # look for a nearer broker and report to the home broker
     SEEK = "member.seek"  # look for a home broker again
+    CHECK = "member.check"  # the home broker has not answered a report in time
 
 
 class Member(Component):
@@ -54,6 +68,7 @@ class Member(Component):
         )
         self._wants: list[Want] = []
         self._modulator = ""
+        self.refusal = ""  # why the home broker does not run the modulator; until it changes, nothing is subscribed
         self._produces = False
         self._advertised: Interest | None = None
         self._version = 0
@@ -62,16 +77,23 @@ class Member(Component):
         self._is_joined = False
         self._is_seeking = False
         self._reports = 0
+        self._checked_s = 0.0  # when the home broker was last asked whether it is there
+        self._checks = 0  # how often it was asked since it was last heard
+        self._is_home_doubted = False  # a frame to it failed
+        concentrator.on_unreachable = self._doubt_home
         self.set_modulator(parameters.modulator)
 
     def declare(self, inputs: Inputs) -> None:
         self.publications.declare(inputs)
         self.reception.declare(inputs)
         self._concentrator.on(Attached, self._on_attached)
+        self._concentrator.on(Refused, self._on_refused)
         self._concentrator.on(ReportAck, self._on_report_ack)
         self._concentrator.on(Welcome, self._on_welcome)
         inputs.on_timer(MemberTimer.DISCOVER, self._discover)
         inputs.on_timer(MemberTimer.SEEK, lambda _: self._seek_home())
+        inputs.on_timer(MemberTimer.CHECK, self._check_home)
+        inputs.on_any_failure(self._on_link_failed)
 
     @property
     def home(self) -> int:
@@ -96,6 +118,7 @@ class Member(Component):
             compile_modulator(text)  # refuses nonsense here rather than at the broker
         if text != self._modulator:
             self._modulator = text
+            self.refusal = ""
             self._change()
 
     def advertise(self, interest: Interest) -> None:
@@ -150,6 +173,8 @@ class Member(Component):
         if self.home != NOBODY:
             self.host.structure("home")
         self._home.broker = self._candidate = NOBODY
+        self._home.hops = 0
+        self.host.cancel_timer((MemberTimer.CHECK, 0))
         self._concentrator.answered(ATTACH)
 
     def _on_brokers(self, sightings: list[Sighting]) -> None:
@@ -158,13 +183,14 @@ class Member(Component):
         able = [sighting for sighting in sightings if sighting.load <= threshold] or sightings
         if able:
             self._attach_anew(able[0].broker)
+            self._home.hops = able[0].hops
         else:
             # Nodes that search at the same time disturb each other, so the pause is random.
             pause_s = self._parameters.seek_again_s * (0.5 + self.host.random.random())
             self.host.set_timer(pause_s, (MemberTimer.SEEK, 0))
 
     def _attach_anew(self, broker: int) -> None:
-        self._home.epoch = max(self._home.epoch + 1, int(self.host.now() * 1000))  # ahead of all of a former life
+        self._home.epoch = next_epoch(self._home.epoch, self.host.now())
         self._generation = 0
         self.reception.begin_epoch()
         self._candidate = broker
@@ -175,8 +201,8 @@ class Member(Component):
             client=self.host.address,
             epoch=self._home.epoch,
             version=self._version,
-            wants=tuple(self._wants),
-            modulator=self._modulator,
+            wants=() if self.refusal else tuple(self._wants),
+            modulator="" if self.refusal else self._modulator,
             produces=self._produces,
             advertised=self._advertised,
             cursors=tuple(self.reception.cursors.items()),
@@ -184,6 +210,9 @@ class Member(Component):
         self._concentrator.ask(ATTACH, self._candidate, message, self._parameters.attach_tries, self._seek_home)
 
     def _on_attached(self, source: int, message: Attached, hops: int) -> None:
+        if source == self._candidate and self.home == NOBODY and is_newer_epoch(message.epoch, self._home.epoch):
+            self._home.epoch = message.epoch  # of a former life, or claimed by somebody else: this client goes beyond
+            self._attach_anew(source)
         if message.epoch != self._home.epoch or self._candidate == NOBODY:
             return
         if message.version == self._version:
@@ -191,9 +220,21 @@ class Member(Component):
         if self.home == NOBODY and source == self._candidate:
             self._become_homed(source)
 
+    def _on_refused(self, source: int, message: Refused, hops: int) -> None:
+        """The broker cannot run the modulator. This node stays its client as a producer, and subscribes to nothing: it
+        must not get events unmodulated."""
+        if source == self._candidate and message.epoch == self._home.epoch and message.version == self._version:
+            self.refusal = message.reason or "no reason given"
+            self.host.dropped(REFUSED)
+            self.host.structure("modulator", peer=source, value=0.0, detail=self.refusal)
+            self._version += 1
+            self._attach()
+
     def _become_homed(self, broker: int) -> None:
         self._home.broker = self._candidate = broker
         self._home.heard_s = self.host.now()
+        self._checks = 0
+        self._is_home_doubted = False
         self.host.structure("home", peer=broker, value=1.0)
         self.publications.bring_to_new_home()
 
@@ -206,6 +247,7 @@ class Member(Component):
             self._generation = message.generation
             changes_pending = self._concentrator.answered(ATTACH)
             self._become_homed(source)
+            self._home.hops = hops
             if changes_pending:
                 self._attach()
 
@@ -221,7 +263,8 @@ class Member(Component):
             own = None if self.home == self.host.address else Sighting(0, 0.0, self.host.address)
             self._report(own)
         else:
-            self._search.start(self._on_vicinity)
+            is_bounded = self._parameters.search_within_home and self._home.hops
+            self._search.start(self._on_vicinity, self._home.hops if is_bounded else RING_HOPS_MAX)
 
     def _on_vicinity(self, sightings: list[Sighting]) -> None:
         if self.home == NOBODY:
@@ -237,11 +280,44 @@ class Member(Component):
         else:
             report = Report(self.host.address, self._home.epoch, nearest.broker, nearest.hops, nearest.load)
         self._concentrator.send(self.home, report)
+        if self._parameters.home_check_s and self.home != self.host.address:
+            self._checked_s = self.host.now()
+            wait_s = self._parameters.home_check_s * (1 << self._checks)
+            self.host.set_timer(wait_s, (MemberTimer.CHECK, 0))
 
     def _on_report_ack(self, source: int, message: ReportAck, hops: int) -> None:
         if self.home == NOBODY or message.epoch != self._home.epoch:
             return
         if message.known:
             self._home.heard_s = self.host.now()
+            self._home.hops = hops
+            self._checks = 0
+            self._is_home_doubted = False
+            self.host.cancel_timer((MemberTimer.CHECK, 0))
         else:
             self._seek_home()
+
+    # -- A home broker that is lost --------------------------------------------------------------------------------
+
+    def _on_link_failed(self, neighbour: int, message: Message) -> None:
+        self._doubt_home(neighbour)
+
+    def _doubt_home(self, node: int) -> None:
+        """A node could not be reached. If it is the home broker, that one is asked whether it is still there."""
+        if node != self.home or self._is_home_doubted or not self._parameters.home_check_s or self._is_broker:
+            return
+        self._is_home_doubted = True
+        if self._home.heard_s >= self._checked_s:  # no report waits for its answer
+            self._report(None)
+
+    def _check_home(self, _: int) -> None:
+        if self.home == NOBODY:
+            return
+        if self._home.heard_s >= self._checked_s:
+            self._checks = 0
+            self._is_home_doubted = False
+        elif self._is_home_doubted or self._checks:
+            self._seek_home()
+        else:
+            self._checks += 1
+            self._report(None)

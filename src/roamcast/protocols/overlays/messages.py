@@ -21,23 +21,32 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from roamcast.events import Event
+from roamcast.fields import Address, Counter, Duration, Hops, Quantity, Time
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.routing import Control, Routed
-from roamcast.protocols.routing.messages import Address, Hops
+from roamcast.protocols.routing.messages import Sequence
 
-Count = Annotated[int, Meta(ge=0, lt=2**62)]
-Load = Annotated[float, Meta(ge=0)]  # share of time that a broker's CPU is busy; above 1 when work piles up
-Cursor = tuple[Address, Count]  # a publisher, and the number of its latest event that has been dealt with
-Want = tuple[Interest, float]  # a subscription, and when it was made, s
-Text = Annotated[str, Meta(max_length=4096)]
+BRANCHES_MAX = 64
+PATH_MAX = 32
+NEIGHBOURS_MAX = 256
+
+Epoch = Sequence  # on a circle (`ranks.py`)
+Path = Annotated[tuple[Address, ...], Meta(max_length=PATH_MAX)]  # brokers; the destination is last
+Load = Quantity  # share of time that a broker's CPU is busy; above 1 when work piles up
+Cursor = tuple[Address, Counter]  # a publisher, and the number of its latest event that has been dealt with
+Want = tuple[Interest, Time]  # a subscription, and when it was made
+Target = tuple[Address, Epoch, Counter]  # a consumer, its epoch, its previous event of this producer
+Branch = tuple[Path, tuple[Target, ...]]  # the path to a broker, and its consumers
+TEXT_MAX = 4096
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
 class Seek(Message, frozen=True, tag=16):
     """Who is a broker within `ttl` hops? Flooded."""
 
     origin: Address
-    number: Count  # with the origin, names this search
+    number: Counter  # with the origin, names this search
     ttl: Hops  # frames in a row that may still carry it, this one included
     hops: Hops  # frames in a row that brought it to whoever hears this one
 
@@ -46,10 +55,11 @@ class Found(Message, frozen=True, tag=17):
     """A broker answers a search, along the way the search came."""
 
     origin: Address
-    number: Count
+    number: Counter
     broker: Address
     hops: Hops  # from the origin to the broker
     load: Load
+    ttl: Hops  # frames in a row that may still carry it, this one included
 
 
 # -- Between clients and their home brokers ------------------------------------------------------------------------
@@ -61,8 +71,8 @@ class Attach(Message, frozen=True, tag=16):
     category: ClassVar[Category] = "publish_subscribe"
 
     client: Address
-    epoch: Count
-    version: Count
+    epoch: Epoch
+    version: Counter
     wants: tuple[Want, ...]
     modulator: Text
     produces: bool  # it publishes
@@ -73,48 +83,56 @@ class Attach(Message, frozen=True, tag=16):
 class Attached(Message, frozen=True, tag=17):
     """I am your home broker."""
 
-    epoch: Count
-    version: Count
+    epoch: Epoch
+    version: Counter
+
+
+class Refused(Message, frozen=True, tag=47):
+    """I do not take what you told me in this version: I cannot run its modulator."""
+
+    epoch: Epoch
+    version: Counter
+    reason: Text
 
 
 class Report(Message, frozen=True, tag=18):
     """A client's periodic word to its home broker: I am here, and no other broker is nearer to me than this one."""
 
     client: Address
-    epoch: Count
+    epoch: Epoch
     nearest: Address | None
     distance_hops: Hops  # to `nearest`
     load: Load  # of `nearest`
 
 
 class ReportAck(Message, frozen=True, tag=19):
-    epoch: Count
+    epoch: Epoch
     known: bool  # false: I do not know you
 
 
 class Welcome(Message, frozen=True, tag=20):
     """After a relocation: I am your home broker from now on."""
 
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
 
 
 class WelcomeAck(Message, frozen=True, tag=21):
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
 
 
 class Detach(Message, frozen=True, tag=22):
     """I am not yours any more, in no epoch up to this."""
 
-    epoch: Count
+    epoch: Epoch
     is_final: bool  # nor anybody else's: forget what I wanted
 
 
 class Publish(Message, frozen=True, tag=23):
     category: ClassVar[Category] = "publish_subscribe"
 
-    previous: Count
+    previous: Counter
     event: Event
     is_old: bool  # it was published under another home: only consumers that had subscribed by then are to get it
 
@@ -122,8 +140,8 @@ class Publish(Message, frozen=True, tag=23):
 class PublishAck(Message, frozen=True, tag=24):
     category: ClassVar[Category] = "publish_subscribe"
 
-    received: Count  # everything up to this number is with the home broker
-    released: Count  # everything up to this number is with all consumers, or has expired: you may forget it
+    received: Counter  # everything up to this number is with the home broker
+    released: Counter  # everything up to this number is with all consumers, or has expired: you may forget it
 
 
 class Delivery(Message, frozen=True, tag=25):
@@ -131,8 +149,8 @@ class Delivery(Message, frozen=True, tag=25):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    epoch: Count
-    sequence: Count
+    epoch: Epoch
+    sequence: Counter
     site: Address  # the broker where the modulator runs: whom to acknowledge to
     hops: Hops  # that the event took from its producer to the site
     event: Event
@@ -142,8 +160,8 @@ class Delivery(Message, frozen=True, tag=25):
 class DeliveryAck(Message, frozen=True, tag=26):
     category: ClassVar[Category] = "publish_subscribe"
 
-    epoch: Count
-    sequence: Count  # everything up to this arrived
+    epoch: Epoch
+    sequence: Counter  # everything up to this arrived
 
 
 # -- Between brokers -----------------------------------------------------------------------------------------------
@@ -153,10 +171,10 @@ class LinkState(Message, frozen=True, tag=27):
     """A broker's own row of the topology table, and what others should know about it."""
 
     broker: Address
-    sequence: Count
-    neighbours: tuple[tuple[Address, Hops], ...]  # with the length of the link in hops
+    sequence: Sequence  # on a circle, as an epoch is
+    neighbours: Annotated[tuple[tuple[Address, Hops], ...], Meta(max_length=NEIGHBOURS_MAX)]  # length of the link, hops
     load: Load
-    life: Count  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
+    life: Counter  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
 
 
 class Topology(Message, frozen=True, tag=28):
@@ -171,7 +189,7 @@ class Announce(Message, frozen=True, tag=29):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    number: Count
+    number: Counter
     advertised: Interest | None  # None: of any kind
     active: bool  # false: I am not any more
 
@@ -180,9 +198,9 @@ class Registration(Message, frozen=True, tag=30):
     """What a producer's home broker knows about one consumer."""
 
     client: Address
-    epoch: Count
-    generation: Count
-    version: Count
+    epoch: Epoch
+    generation: Counter
+    version: Counter
     site: Address  # the broker where its modulator runs: where its events go
     wants: tuple[Want, ...]  # none: it wants nothing any more
     cursors: tuple[Cursor, ...]  # what its site has dealt with
@@ -193,7 +211,7 @@ class Registrations(Message, frozen=True, tag=31):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    number: Count
+    number: Counter
     rows: tuple[Registration, ...]
 
 
@@ -209,9 +227,9 @@ class RegisterAck(Message, frozen=True, tag=33):
     category: ClassVar[Category] = "publish_subscribe"
 
     client: Address
-    epoch: Count
-    generation: Count
-    version: Count
+    epoch: Epoch
+    generation: Counter
+    version: Counter
 
 
 class Forward(Message, frozen=True, tag=34):
@@ -221,7 +239,19 @@ class Forward(Message, frozen=True, tag=34):
 
     source: Address  # the producer's home broker
     hops: Hops  # from the producer to there
-    targets: tuple[tuple[Address, Count, Count], ...]  # consumer, its epoch, its previous event of this producer
+    targets: tuple[Target, ...]
+    event: Event
+
+
+class Spread(Message, frozen=True, tag=46):
+    """An event on a tree of source routes, from its producer's home broker to all brokers whose clients want it."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    source: Address  # the producer's home broker
+    base_hops: Hops  # from the producer to there
+    hops: Hops  # frames in a row that brought it from there to the sender of this frame
+    branches: Annotated[tuple[Branch, ...], Meta(max_length=BRANCHES_MAX)]  # behind the receiver of this frame
     event: Event
 
 
@@ -230,7 +260,7 @@ class Receipt(Message, frozen=True, tag=35):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    rows: tuple[tuple[Address, Count, Address, Count, Count], ...]  # client, epoch, publisher, processed, settled
+    rows: tuple[tuple[Address, Epoch, Address, Counter, Counter], ...]  # client, epoch, publisher, processed, settled
 
 
 class Probe(Message, frozen=True, tag=36):
@@ -244,14 +274,15 @@ class HandoffRequest(Message, frozen=True, tag=37):
     """Will you take this client's modulator?"""
 
     client: Address
-    epoch: Count
-    generation: Count  # that it would begin
+    epoch: Epoch
+    generation: Counter  # that it would begin
+    modulator: Text
 
 
 class HandoffAck(Message, frozen=True, tag=38):
     client: Address
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
     accepted: bool
 
 
@@ -259,8 +290,8 @@ class Detour(Message, frozen=True, tag=39):
     """To the producers' home brokers: from now on send this client's events there."""
 
     client: Address
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
     site: Address
 
 
@@ -268,8 +299,8 @@ class DetourAck(Message, frozen=True, tag=40):
     """Switched. To the old site: these are the last events that I sent you for the client."""
 
     client: Address
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
     known: bool  # false: the client is not registered here
     last: tuple[Cursor, ...]
 
@@ -278,10 +309,10 @@ class HandoffState(Message, frozen=True, tag=41):
     """Everything that makes the destination the client's site: its modulator and the point it has reached."""
 
     client: Address
-    epoch: Count
-    generation: Count
-    version: Count
-    registered: Count  # the version that the producers' home brokers know
+    epoch: Epoch
+    generation: Counter
+    version: Counter
+    registered: Counter  # the version that the producers' home brokers know
     home: Address
     wants: tuple[Want, ...]
     modulator: Text
@@ -290,42 +321,33 @@ class HandoffState(Message, frozen=True, tag=41):
     advertised: Interest | None
     cursors: tuple[Cursor, ...]  # processed
     settled: tuple[Cursor, ...]
-    unsettled: tuple[tuple[Address, Count, Count], ...]  # publisher, number, the delivery that settles it; 0: unknown
+    unsettled: tuple[
+        tuple[Address, Counter, Counter], ...
+    ]  # publisher, number, delivery that settles it; 0: unknown
     unreported: tuple[Cursor, ...]  # processed, and not yet told to the client
-    sequence: Count  # of the next delivery
+    sequence: Counter  # of the next delivery
     deliveries: tuple[Delivery, ...]  # not yet acknowledged
     origins: tuple[tuple[Address, Address], ...]  # publisher, and the home broker its events come from
     sources: tuple[Address, ...]  # producers' home brokers that have switched
     consumers: tuple[Registration, ...]  # of what the client publishes, if it does and its home changes
-    held_s: float  # for so long its events must be held for consumers that may have no home at the moment
+    held_s: Duration  # for so long its events must be held for consumers that may have no home at the moment
 
 
 class HandoffDone(Message, frozen=True, tag=42):
     client: Address
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
 
 
 class Served(Message, frozen=True, tag=43):
     """To a client's home broker: its modulator runs at the sender, so send me what concerns it."""
 
     client: Address
-    epoch: Count
-    generation: Count
+    epoch: Epoch
+    generation: Counter
 
 
 # -- Envelopes -----------------------------------------------------------------------------------------------------
-
-
-class Fragment(Message, frozen=True, tag=44):
-    """A piece of a message that is too long for one frame."""
-
-    category: ClassVar[Category] = "publish_subscribe"
-
-    number: Count  # names the message, counted by its sender
-    index: Annotated[int, Meta(ge=0, lt=1024)]
-    count: Annotated[int, Meta(ge=1, le=1024)]
-    data: bytes
 
 
 Relayed = Forward | Delivery | Probe | Announce | Registrations | Register | RegisterAck | Receipt | Detour | DetourAck
@@ -335,7 +357,7 @@ class Carried(Message, frozen=True, tag=45):
     """A payload on a source route. In the trace it goes by the name and the category of its payload."""
 
     origin: Address  # the broker that sent it
-    path: tuple[Address, ...]  # where it goes after the receiver of this frame; ends with its destination
+    path: Path  # where it goes after the receiver of this frame
     hops: Hops  # frames in a row that brought it to the sender of this frame
     detours: Hops  # how often a relay had to find a way of its own
     payload: Relayed
@@ -352,6 +374,7 @@ class Carried(Message, frozen=True, tag=45):
 Payload = (
     Attach
     | Attached
+    | Refused
     | Report
     | ReportAck
     | Welcome
@@ -366,7 +389,7 @@ Payload = (
     | HandoffState
     | HandoffDone
     | Served
-    | Fragment
     | Carried
+    | Spread
 )
 Messages = Control | Routed[Payload] | Seek | Found

@@ -201,6 +201,11 @@ class Overlays(ComposedProtocol):
         """The application wants its events modulated like this from now on; `modulators/` explains the language."""
         self.member.set_modulator(text)
 
+    @property
+    def refusal(self) -> str:
+        """Why the home broker does not run this node's modulator; empty if it does, or if there is none."""
+        return self.member.refusal
+
     def leave(self) -> None:
         self.member.leave()
         if self.broker is not None:

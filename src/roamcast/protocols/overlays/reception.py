@@ -15,6 +15,7 @@ from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.home import Home
 from roamcast.protocols.overlays.messages import Delivery, DeliveryAck, Detach
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import is_newer_epoch
 
 REPEATED: Final = "overlays: repeated delivery"
 
@@ -53,7 +54,7 @@ class Reception(Component):
 
     def _on_delivery(self, source: int, message: Delivery, hops: int) -> None:
         if message.epoch != self._home.epoch:
-            if message.epoch < self._home.epoch:
+            if is_newer_epoch(self._home.epoch, message.epoch):
                 self._concentrator.send(message.site, Detach(message.epoch, is_final=False))
             return
         self._home.heard_s = self.host.now()
@@ -71,6 +72,8 @@ class Reception(Component):
         is_new = event.number > self.cursors.get(event.publisher, 0)
         for publisher, number in delivery.cursors:
             self.cursors[publisher] = max(number, self.cursors.get(publisher, 0))
+        if len(self.cursors) > self._parameters.publishers_max:
+            del self.cursors[next(iter(self.cursors))]
         if not is_new:
             self.host.dropped(REPEATED, event.id)
         elif self._is_wanted(event):

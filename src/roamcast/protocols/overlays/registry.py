@@ -16,6 +16,7 @@ from roamcast.protocols.overlays.client_row import ClientRow
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import Announce, Register, RegisterAck, Registration, Registrations
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import following
 from roamcast.protocols.overlays.wants import Wants
 
 
@@ -57,7 +58,7 @@ class Registry(Component):
     def deregister(self, row: ClientRow) -> None:
         """The client wants nothing any more, unless it has said otherwise elsewhere, in a later epoch."""
         row.wants = Wants(())
-        row.generation += 1
+        row.generation = following(row.generation)
         self.register(row)
 
     def withdraw(self, client: int) -> None:
@@ -67,7 +68,7 @@ class Registry(Component):
 
     def learn(self, source: int) -> None:
         """A source that has not announced itself to this life of this broker sent an event."""
-        if source not in self.sources:
+        if source not in self.sources and source in self._brokers.topology.rows:
             self.sources[source] = None
             for row in self._table.values():
                 self.register_at(row, source)
@@ -116,7 +117,7 @@ class Registry(Component):
 
     def _on_announce(self, source: int, message: Announce, hops: int) -> None:
         rows: list[Registration] = []
-        if message.active:
+        if message.active and (source in self.sources or len(self.sources) < self._parameters.brokers_max):
             self.sources[source] = message.advertised
             for row in self._table.values():
                 if not row.is_passive and row.wants and row.wants.may_match(message.advertised):

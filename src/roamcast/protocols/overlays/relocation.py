@@ -33,9 +33,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from roamcast.errors import PeerError
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.client_row import ClientRow, check_modulator
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.deliveries import Deliveries
@@ -53,6 +54,7 @@ from roamcast.protocols.overlays.messages import (
     WelcomeAck,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import following, is_newer
 from roamcast.protocols.overlays.sources import SourceManager
 from roamcast.protocols.overlays.wants import Wants
 from roamcast.protocols.overlays.whereabouts import Place
@@ -71,7 +73,7 @@ class _Handoff:
         self.row = row
         self.destination = destination
         self.home = home  # of the client, afterwards
-        self.generation = row.generation + 1
+        self.generation = following(row.generation)
         self.is_accepted = False
         self.waiting: dict[int, None] = {}  # producers' home brokers that have not switched
         self.switched: list[int] = []
@@ -121,7 +123,7 @@ class Relocation(Component):
             return False
         handoff = _Handoff(row, destination, destination if form == "horizontal" else row.home)
         self._handoffs[client] = handoff
-        request = HandoffRequest(client, row.epoch, handoff.generation)
+        request = HandoffRequest(client, row.epoch, handoff.generation, row.modulator_text)
         tries = self._parameters.handoff_tries
         self._concentrator.ask(("handoff", client), destination, request, tries, lambda: self._abandon(client))
         return True
@@ -257,7 +259,9 @@ class Relocation(Component):
         client = message.client
         row = self._clients.table.get(client)
         rank = (message.epoch, message.generation)
-        accepted = row is None or (row.epoch, row.generation) < rank
+        has_room = row is not None or len(self._clients.table) < self._parameters.clients_max
+        is_news = row is None or is_newer(rank, (row.epoch, row.generation))
+        accepted = has_room and is_news and _can_run(message.modulator)
         if accepted:
             row = self._open(client, message.epoch, message.generation)
             row.is_passive = True
@@ -271,10 +275,13 @@ class Relocation(Component):
         rank = (message.epoch, message.generation)
         row = self._clients.table.get(client)
         moved = self._clients.whereabouts.moved.get(client)
-        is_news = moved is None or moved[:2] < rank
+        is_news = moved is None or is_newer(rank, moved[:2])
         if is_news and row is not None:
-            is_news = (row.epoch, row.generation) < rank or (row.is_passive and (row.epoch, row.generation) == rank)
-        if is_news:
+            known = (row.epoch, row.generation)
+            is_news = is_newer(rank, known) or (row.is_passive and known == rank)
+        elif is_news:
+            is_news = len(self._clients.table) < self._parameters.clients_max
+        if is_news and _can_run(message.modulator):
             if row is None or (row.epoch, row.generation) != rank:
                 row = self._open(client, message.epoch, message.generation)
             self._take_over(row, message)
@@ -320,6 +327,14 @@ class Relocation(Component):
         for client, row in self._clients.table.items():
             if source in (client, row.home) and (row.epoch, row.generation) == (message.epoch, message.generation):
                 self._concentrator.answered(("welcome", client))
+
+
+def _can_run(modulator: str) -> bool:
+    try:
+        check_modulator(modulator)
+    except PeerError:
+        return False
+    return True
 
 
 def _from_here(delivery: Delivery, site: int) -> Delivery:

@@ -1,7 +1,8 @@
 """The resource monitor: a broker's CPU, what occupies it, and how loaded it is [3.3].
 
 Modulators run one after the other, in the order in which their events became ready. *Load* is the share of time that
-this work takes, smoothed over a few readings; it exceeds 1 when work arrives faster than it gets done.
+the arriving work takes: the work that was done, plus what the queue has grown by. It exceeds 1 while work arrives
+faster than it gets done. Readings are smoothed.
 
 What a piece of work costs is read from the host's clock around it. Live, that is the true time. In the simulator the
 clock stands still during a call, so there the work is charged what its operators declare (`modulators/`), and its
@@ -41,6 +42,9 @@ class ResourceMonitor(Component):
         self._queue: deque[_Work] = deque()
         self._running: tuple[_Work, Any, float] | None = None
         self._busy_s = 0.0  # work done or begun since the last reading
+        self._begun = 0  # pieces of it
+        self._mean_cost_s = 0.0  # of a piece of work, in the last reading that saw any
+        self._waited = 0  # pieces that were waiting at the last reading
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on_timer(ResourceTimer.DONE, self._done)
@@ -67,6 +71,7 @@ class ResourceMonitor(Component):
             elapsed_s = self.host.now() - began_s
             cost_s = elapsed_s if elapsed_s > 0 else work.cost_s
             self._busy_s += cost_s
+            self._begun += 1
             self._running = (work, result, cost_s)
             if cost_s > elapsed_s:
                 self.host.set_timer(cost_s - elapsed_s, (ResourceTimer.DONE, 0))
@@ -84,8 +89,13 @@ class ResourceMonitor(Component):
         work.finish(result, cost_s)
 
     def _read(self, _: int) -> None:
-        newest = self._busy_s / self._period_s
+        if self._begun:
+            self._mean_cost_s = self._busy_s / self._begun
+        growth_s = max(0, len(self._queue) - self._waited) * self._mean_cost_s
+        newest = (self._busy_s + growth_s) / self._period_s
+        self._waited = len(self._queue)
         self._busy_s = 0.0
+        self._begun = 0
         before = self.load
         self.load = (1 - self._weight) * self.load + self._weight * newest
         if self.load < 1e-6:

@@ -1,19 +1,26 @@
 """Expanding ring search: which brokers are nearest? [2.3 step 1, 2.4 step 1]
 
 A search floods `Seek` in rings of 1, 3, 5 and 7 hops. Every broker that hears it answers with `Found`, which returns
-along the way the search came: each relay remembers from whom it heard the search first. The search ends with the first
-ring that holds at least one broker, or in vain with the last. It needs no routes, so it costs the same over any unicast
-service.
+along the path that the search took: each relay remembers from which neighbour it heard the search first. The search
+ends with the first ring that holds at least one broker, or with the last ring. It needs no routes, so it costs the same
+over any unicast service. An answer is carried by no more frames than the search was, and a node takes a bounded number
+of searches from each neighbour.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.overlays.heard import HeardSearches
 from roamcast.protocols.overlays.messages import Found, Seek
-from roamcast.protocols.overlays.parameters import OverlaysParameters, parse_rings
+from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters, parse_rings
+
+LIVES: Final = 1 << 37
+NUMBERS_PER_LIFE: Final = 1 << 24
 
 
 class SearchTimer(StrEnum):
@@ -35,11 +42,12 @@ class RingSearch(Component):
         self._parameters = parameters
         self._rings = parse_rings(parameters.search_rings_hops)
         self._load = load  # this broker's own load; None if this node is no broker
-        self._number = int(host.now() * 1000)  # ahead of all searches of a former life
+        self._number = (host.life % LIVES) * NUMBERS_PER_LIFE  # ahead of all searches of a former life
         self._ring = 0
+        self._hops_max = 0  # of the search that is running
         self._found: dict[int, Sighting] = {}
         self._waiting: list[Callable[[list[Sighting]], None]] = []
-        self._heard_from: dict[tuple[int, int], int] = {}  # search -> the neighbour it came from first
+        self._heard = HeardSearches(parameters)
         self._repeats: dict[int, Seek] = {}
         self._repeats_so_far = 0
 
@@ -49,8 +57,11 @@ class RingSearch(Component):
         inputs.on_timer(SearchTimer.RING, self._next_ring)
         inputs.on_timer(SearchTimer.REPEAT, self._repeat)
 
-    def start(self, on_result: Callable[[list[Sighting]], None]) -> None:
-        """Looks for the nearest brokers, this node not among them; the result is sorted and may be empty."""
+    def start(self, on_result: Callable[[list[Sighting]], None], hops_max: int = RING_HOPS_MAX) -> None:
+        """Looks for the nearest brokers, this node not among them; the result is sorted and may be empty.
+
+        The search ends with the first ring that reaches `hops_max`."""
+        self._hops_max = max(hops_max, self._hops_max) if self._waiting else hops_max
         self._waiting.append(on_result)
         if len(self._waiting) == 1:
             self._ring = 0
@@ -68,8 +79,9 @@ class RingSearch(Component):
         self.host.set_timer(2 * self._parameters.hop_time_s * (ttl + 1), (SearchTimer.RING, 0))
 
     def _next_ring(self, _: int) -> None:
+        reached_hops = self._rings[self._ring]
         self._ring += 1
-        if not self._found and self._ring < len(self._rings):
+        if not self._found and self._ring < len(self._rings) and reached_hops < self._hops_max:
             self._seek()
             return
         result = sorted(self._found.values())
@@ -78,14 +90,19 @@ class RingSearch(Component):
             on_result(result)
 
     def _on_seek(self, sender: int, seek: Seek) -> None:
-        key = (seek.origin, seek.number)
-        if seek.origin == self.host.address or key in self._heard_from:
+        if seek.origin == self.host.address or seek.hops > self._rings[-1]:
             return
-        self._heard_from[key] = sender
-        if len(self._heard_from) > self._parameters.searches_max:
-            del self._heard_from[next(iter(self._heard_from))]
+        if not self._heard.add(seek.origin, seek.number, sender, self.host.now()):
+            return
         if self._load is not None:
-            found = Found(seek.origin, seek.number, self.host.address, seek.hops, self._load())
+            found = Found(
+                origin=seek.origin,
+                number=seek.number,
+                broker=self.host.address,
+                hops=seek.hops,
+                load=self._load(),
+                ttl=seek.hops,
+            )
             self.host.send(sender, found)
         if seek.ttl > 1:
             self._repeats_so_far += 1
@@ -99,8 +116,9 @@ class RingSearch(Component):
 
     def _on_found(self, sender: int, found: Found) -> None:
         if found.origin != self.host.address:
-            back = self._heard_from.get((found.origin, found.number), NOBODY)
-            if back != NOBODY:
-                self.host.send(back, found)
+            back = self._heard.neighbour(found.origin, found.number)
+            ttl = min(found.ttl, self._rings[-1])
+            if back != NOBODY and ttl > 1:
+                self.host.send(back, replace(found, ttl=ttl - 1))
         elif found.number == self._number and self._waiting:
             self._found[found.broker] = Sighting(found.hops, found.load, found.broker)

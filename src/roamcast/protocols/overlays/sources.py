@@ -19,6 +19,7 @@ from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.log import Entry, ProducerLog
 from roamcast.protocols.overlays.messages import (
+    BRANCHES_MAX,
     Announce,
     Detour,
     DetourAck,
@@ -30,8 +31,11 @@ from roamcast.protocols.overlays.messages import (
     RegisterAck,
     Registration,
     Registrations,
+    Spread,
+    Target,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.overlays.ranks import is_newer
 from roamcast.protocols.overlays.repeats import Patience, Ticker
 from roamcast.protocols.overlays.wants import Wants
 
@@ -43,23 +47,21 @@ class SourcesTimer(StrEnum):
     """The key is always 0."""
 
     ACKNOWLEDGE = "sources.acknowledge"  # tell producers what has been received and what they may forget
+    RELEASE = "sources.release"  # tell producers what they may forget, if nothing else had to be told
     RETRY = "sources.retry"  # repeat what was not received
     IDLE = "sources.idle"  # the last producer left some time ago
-
-
-Target = tuple[int, int, int]  # client, its epoch, its previous event
 
 
 class Subscriber:
     """A consumer as a producer's home broker sees it."""
 
-    def __init__(self, row: Registration, now_s: float) -> None:
+    def __init__(self, row: Registration) -> None:
         self.client = row.client
         self.site = row.site
         self.wants = Wants(row.wants)
         self.rank = (row.epoch, row.generation, row.version)
         self.old_site = row.site
-        self.heard_s = now_s  # last word of or about it
+        self.waits_since_s: float | None = None  # since when an event waits for its receipt; None: none does
         self.switch: dict[int, int] = {}  # publisher -> the last number that went to the old site
 
     def site_of(self, publisher: int, number: int) -> int:
@@ -89,6 +91,7 @@ class SourceManager(Component):
         self._informed: dict[int, tuple[int, int]] = {}  # broker -> its life and the announcement that it knows
         self._asked_s: dict[int, float] = {}  # broker -> the sign of life on which it was told
         self._acknowledgements: dict[int, None] = {}
+        self._releases: dict[int, None] = {}  # publishers that are to be told what they may forget
         self._is_complete = False  # all known brokers have answered the current announcement
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, SourcesTimer.RETRY, parameters.retry_s, self._tick)
@@ -101,6 +104,7 @@ class SourceManager(Component):
         self._concentrator.on(Receipt, self._on_receipt)
         self._concentrator.on(Detour, self._on_detour)
         inputs.on_timer(SourcesTimer.ACKNOWLEDGE, self._acknowledge)
+        inputs.on_timer(SourcesTimer.RELEASE, self._on_release)
         inputs.on_timer(SourcesTimer.RETRY, self._ticker.tick)
         inputs.on_timer(SourcesTimer.IDLE, self._idle)
         self._channel.register(BrokerPropagation, lambda _: self._inform())
@@ -227,18 +231,20 @@ class SourceManager(Component):
     def _enrol(self, row: Registration) -> None:
         known = self.subscribers.get(row.client)
         rank = (row.epoch, row.generation, row.version)
-        if known is not None and rank < known.rank:
+        if known is not None and is_newer(known.rank, rank):
+            return
+        if known is None and len(self.subscribers) >= self._parameters.subscribers_max:
             return
         if not row.wants:
             self.subscribers.pop(row.client, None)
             for log in self.logs.values():
                 log.forget(row.client)
             return
-        subscriber = self.subscribers[row.client] = Subscriber(row, self.host.now())
+        subscriber = self.subscribers[row.client] = Subscriber(row)
         if known is not None and known.rank[:2] == rank[:2]:
             subscriber.old_site, subscriber.switch = known.old_site, known.switch
         cursors = dict(row.cursors)
-        starts_over = known is None or known.rank[0] < row.epoch
+        starts_over = known is None or known.rank[0] != row.epoch
         for publisher, log in self.logs.items():
             cursor = cursors.get(publisher, 0)
             if starts_over:
@@ -274,9 +280,10 @@ class SourceManager(Component):
         by_site: dict[int, list[Target]] = {}
         for client in wanting:
             subscriber = self.subscribers[client]
+            if subscriber.waits_since_s is None:
+                subscriber.waits_since_s = self.host.now()
             by_site.setdefault(subscriber.site, []).append((client, subscriber.rank[0], previous[client]))
-        for site, targets in by_site.items():
-            self._forward(entry, site, targets)
+        self._forward(entry, by_site)
         self._patience.tried(entry, self.host.now())
         for expired in log.expire(float("-inf"), self._parameters.store_events):
             self.host.dropped(FULL, expired.event.id)
@@ -291,20 +298,27 @@ class SourceManager(Component):
             if subscriber is not None:
                 site = subscriber.site_of(log.publisher, number)
                 by_site.setdefault(site, []).append((client, subscriber.rank[0], log.previous(client, number)))
-        for site, targets in by_site.items():
-            self._forward(entry, site, targets)
+        self._forward(entry, by_site)
         self._ticker.start()
 
-    def _forward(self, entry: Entry, site: int, targets: list[Target]) -> None:
-        message = Forward(self.host.address, entry.hops, tuple(targets), entry.event)
-        self._concentrator.carry(self._brokers.path(site), message)
+    def _forward(self, entry: Entry, by_site: dict[int, list[Target]]) -> None:
+        if self._parameters.event_tree:
+            branches = [(self._brokers.path(site), tuple(targets)) for site, targets in by_site.items()]
+            for at in range(0, len(branches), BRANCHES_MAX):
+                some = tuple(branches[at : at + BRANCHES_MAX])
+                self._concentrator.spread(Spread(self.host.address, entry.hops, 0, some, entry.event))
+            return
+        for site, targets in by_site.items():
+            message = Forward(self.host.address, entry.hops, tuple(targets), entry.event)
+            self._concentrator.carry(self._brokers.path(site), message)
 
     def _on_receipt(self, source: int, message: Receipt, hops: int) -> None:
         for client, epoch, publisher, processed, settled in message.rows:
             subscriber = self.subscribers.get(client)
             log = self.logs.get(publisher)
             if log is not None and subscriber is not None and subscriber.rank[0] == epoch:
-                now_s = subscriber.heard_s = self.host.now()
+                now_s = self.host.now()
+                subscriber.waits_since_s = None
                 for entry in log.acknowledge(client, processed, settled):
                     self._patience.answered(entry, now_s)
         self._release()
@@ -315,12 +329,26 @@ class SourceManager(Component):
         now_s = self.host.now()
         for publisher, log in self.logs.items():
             if now_s >= log.held_until_s and log.release(now_s - self._parameters.linger_s):
-                self._acknowledge_soon(publisher)
+                self._acknowledge_release(publisher)
 
     def _acknowledge_soon(self, publisher: int) -> None:
         if not self._acknowledgements:
             self.host.set_timer(self._parameters.acknowledgement_delay_s, (SourcesTimer.ACKNOWLEDGE, 0))
         self._acknowledgements[publisher] = None
+
+    def _acknowledge_release(self, publisher: int) -> None:
+        """The producer may forget events: it is told with the next acknowledgement, or after a while."""
+        if not self._parameters.release_delay_s:
+            self._acknowledge_soon(publisher)
+            return
+        if not self._releases:
+            self.host.set_timer(self._parameters.release_delay_s, (SourcesTimer.RELEASE, 0))
+        self._releases[publisher] = None
+
+    def _on_release(self, _: int) -> None:
+        releases, self._releases = self._releases, {}
+        for publisher in releases:
+            self._acknowledge_soon(publisher)
 
     def _acknowledge(self, _: int) -> None:
         for publisher in self._acknowledgements:
@@ -328,6 +356,7 @@ class SourceManager(Component):
                 log = self.logs[publisher]
                 received = log.intake.taken.get(publisher, 0)
                 self._concentrator.send(publisher, PublishAck(received, log.released))
+                self._releases.pop(publisher, None)
         self._acknowledgements.clear()
 
     def _tick(self, now_s: float) -> bool:
@@ -337,7 +366,7 @@ class SourceManager(Component):
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
                 for _client in entry.unreceived:
                     self.host.dropped(EXPIRED, entry.event.id)
-                self._acknowledge_soon(log.publisher)
+                self._acknowledge_release(log.publisher)
             for entry in log.entries.values():
                 if entry.unreceived and entry.due_s <= now_s:
                     self._patience.tried(entry, now_s)
@@ -350,10 +379,10 @@ class SourceManager(Component):
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
-        """Drops consumers whose site has long not said a word although events wait for it."""
+        """Drops consumers whose site has long not said a word although events wait for its receipt."""
         silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
-        for client in [client for client, subscriber in self.subscribers.items() if subscriber.heard_s < silent_s]:
-            if any(log.last_unreceived(client) for log in self.logs.values()):
+        for client, subscriber in list(self.subscribers.items()):
+            if subscriber.waits_since_s is not None and subscriber.waits_since_s < silent_s:
                 del self.subscribers[client]
                 for log in self.logs.values():
                     log.forget(client)
@@ -378,5 +407,5 @@ class SourceManager(Component):
                 last = tuple((publisher, number) for publisher, number in subscriber.switch.items() if number)
         answer = DetourAck(message.client, message.epoch, message.generation, known, last)
         self._concentrator.send(source, answer)
-        if message.site != source:
+        if message.site != source and self._parameters.detour_ack_to_destination:
             self._concentrator.send(message.site, answer)

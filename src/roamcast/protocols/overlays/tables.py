@@ -7,6 +7,7 @@ either end lists it. Paths are worked out only when they are asked for after a c
 from heapq import heappop, heappush
 
 from roamcast.protocols.overlays.messages import LinkState
+from roamcast.protocols.routing.sequence import newer
 
 
 class TopologyTable:
@@ -19,9 +20,9 @@ class TopologyTable:
         self._paths: dict[int, tuple[dict[int, int], dict[int, int]]] = {}  # from -> distances, predecessors
 
     def merge(self, row: LinkState, now_s: float) -> bool:
-        """Takes a row if it is newer than the one at hand (step 3)."""
+        """Takes a row if it is newer than the one at hand (step 3), or this broker's own."""
         known = self.rows.get(row.broker)
-        if known is not None and known.sequence >= row.sequence:
+        if known is not None and row.broker != self._own and not newer(row.sequence, known.sequence):
             return False
         self.rows[row.broker] = row
         self.heard_s[row.broker] = now_s

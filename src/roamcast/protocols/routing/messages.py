@@ -11,13 +11,13 @@ from typing import Annotated, Generic, TypeVar
 from msgspec import Meta
 from msgspec.structs import replace
 
+from roamcast.fields import Address, Hops, Milliseconds
 from roamcast.protocols.api import Category, Message
 
 PayloadT = TypeVar("PayloadT", bound=Message)
 
-Address = Annotated[int, Meta(ge=0, lt=2**32)]
-Sequence = Annotated[int, Meta(ge=0, lt=2**32)]
-Hops = Annotated[int, Meta(ge=0, le=255)]
+Sequence = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+"""A number on a circle of 32 bits (`sequence.py`)."""
 
 
 class Rreq(Message, frozen=True, tag=0):
@@ -25,7 +25,7 @@ class Rreq(Message, frozen=True, tag=0):
 
     ttl: Hops  # frames in a row that may still carry it, this one included
     hops: Hops  # hops from the originator to whoever sends this frame
-    request_id: Annotated[int, Meta(ge=0, lt=2**32)]  # with the originator, names this request
+    request_id: Sequence  # with the originator, names this request
     destination: Address
     destination_sequence: Sequence | None  # an answer must be at least as new; None: anything will do
     originator: Address
@@ -45,7 +45,7 @@ class Rrep(Message, frozen=True, tag=1):
     destination: Address
     destination_sequence: Sequence
     originator: Address
-    lifetime_ms: Annotated[int, Meta(ge=0, lt=2**32)]  # how long the route may be used without further news
+    lifetime_ms: Milliseconds  # how long the route may be used without further news
 
     def onward(self) -> "Rrep":
         """As a relay passes it on."""
@@ -63,7 +63,7 @@ class Hello(Message, frozen=True, tag=3):
     """I am here. Only with `hello = true`, where the link layer does not report failures."""
 
     sequence: Sequence
-    lifetime_ms: Annotated[int, Meta(ge=0, lt=2**32)]
+    lifetime_ms: Milliseconds
 
 
 class Routed(Message, Generic[PayloadT], frozen=True, tag=4):

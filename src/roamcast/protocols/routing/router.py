@@ -194,7 +194,9 @@ class Router(Component):
             return False
         now_s = self.host.now()
         life_s = min(life_s, self.parameters.delete_period_s)  # a longer one could outlive what others remember
-        fresh = self.routes.learn(destination, sequence, hops, next_hop, now_s + life_s, now_s)
+        fresh = self.routes.learn(
+            destination, sequence, hops=hops, next_hop=next_hop, until_s=now_s + life_s, now_s=now_s
+        )
         route = self.routes.usable(destination, now_s)
         if route is not None:
             self._on_route(route)

@@ -8,6 +8,10 @@ on to the roots for which this one was not the last, by its own directory.
 A copy serves each node that it passes, and the branches below: a child that lies on the path and wants the event gets
 one frame, not two.
 
+One root per event is enough. An event climbs to the present parent only, and what comes down does not climb again, not
+even if it came down a former link. A new root that still has the link to its former parent leaves the event to the tree
+that it has left, whose root knows all others.
+
 No copy goes in circles. Each root sends an event on to each target once, whoever asks, and a copy that has come
 `hops_max` frames far is dropped.
 """
@@ -22,7 +26,8 @@ from roamcast.protocols.somer.directory import Directory
 from roamcast.protocols.somer.messages import Crossing, Leg
 from roamcast.protocols.somer.parameters import SomerParameters
 from roamcast.protocols.somer.routes import BorderRoutes
-from roamcast.protocols.trees.dissemination import Dissemination, Outlet
+from roamcast.protocols.trees.dissemination import NO_COPIES, Dissemination, Outlet
+from roamcast.protocols.trees.messages import EventMessage, Publication
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -48,11 +53,36 @@ class Crossings(Outlet):
         inputs.on(Crossing, self._on_crossing)
         inputs.on_failure(Crossing, self._on_failure)
 
-    # -- roots ---------------------------------------------------------------------------------------------------
+    # -- events of the own tree ----------------------------------------------------------------------------------
 
-    def copies(self, sender: int, event: Event, hops: int) -> dict[int, Message]:
-        """As the publisher's root: an event has climbed here."""
-        return self._messages(event, hops, self._plan(event, self._directory.wanting(event)))
+    def receive(self, sender: int, message: Publication) -> None:
+        if self._dissemination.take(message):
+            if message.climbs:
+                self.spread(sender, message.event, message.hops + 1)
+            else:
+                self._dissemination.descend(sender, message.event, message.hops + 1, NO_COPIES)
+
+    def spread(self, sender: int, event: Event, hops: int) -> None:
+        if self._place.role == "root" and not self._place.former:
+            copies = self._messages(event, hops, self._plan(event, self._directory.wanting(event)))
+            self._dissemination.descend(sender, event, hops, copies)
+            for neighbour, copy in copies.items():
+                self.host.send(neighbour, copy)
+        else:
+            self._dissemination.descend(sender, event, hops, NO_COPIES)
+            self.climb(sender, Publication(hops, True, event))
+
+    def climb(self, sender: int, message: EventMessage) -> None:
+        place = self._place
+        if place.parent != NOBODY:
+            if place.parent != sender:
+                self.host.send(place.parent, message)
+        else:
+            self._dissemination.send_to_former(sender, message)
+            if place.role != "root":
+                self._dissemination.hold(message)
+
+    # -- roots ---------------------------------------------------------------------------------------------------
 
     def _plan(self, event: Event, targets: list[int]) -> dict[int, list[Leg]]:
         """As a root: the legs to these targets, by the neighbour that is next on their path."""
@@ -90,7 +120,7 @@ class Crossings(Outlet):
         for neighbour, copy in copies.items():
             self.host.send(neighbour, copy)
         if climbs and self._place.role != "root":
-            self._dissemination.climb(sender, Crossing(hops, True, event, message.legs))
+            self.climb(sender, Crossing(hops, True, event, message.legs))
 
     def _descent(self, sender: int, event: Event, legs: tuple[Leg, ...]) -> dict[int, list[Leg]]:
         """The legs by the neighbour that is next on the path out of this tree."""
@@ -113,7 +143,7 @@ class Crossings(Outlet):
         """The link gave up on a copy. If it was on its way up, it waits for another parent; otherwise it takes the next
         best route."""
         if message.climbs and self._place.role == "searching":
-            self._dissemination.climb(neighbour, message)
+            self.climb(neighbour, message)
         else:
             legs = self._descent(neighbour, message.event, message.legs)
             for next_hop, copy in self._messages(message.event, message.hops, legs).items():

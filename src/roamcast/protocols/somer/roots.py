@@ -119,12 +119,13 @@ class Roots(TreePolicy):
 
     def _become_new_root(self) -> None:
         self._invites_until_s = self.host.now() + self._parameters.inviting_periods * self._parameters.refresh_period_s
-        self._membership.invites = True
         self._membership.become_root(self._membership.newer_than_all())
 
     def refresh_due(self) -> None:
         self._contentions.compute_potential()
-        self._membership.invites = self.host.now() < self._invites_until_s
+
+    def invites(self) -> bool:
+        return self.place.role == "root" and self.host.now() < self._invites_until_s
 
     def follows(self, message: Refresh) -> bool:
         """Whether to be absorbed, or cropped."""

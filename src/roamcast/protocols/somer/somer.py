@@ -70,7 +70,6 @@ class Somer(TreeProtocol):
         self.govern(self.roots)
         self.compose(self.routes, self.announcements, self.directory, self.crossings, self.contentions)
         events.outlet = self.crossings
-        events.several_trees = True
 
     def subscribe(self, interest: Interest) -> None:
         super().subscribe(interest)

@@ -8,7 +8,16 @@ from msgspec import Meta
 from roamcast.causal import Role
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import Address, EventMessage, Hops, Path, Sequence, TreeMessages
+from roamcast.protocols.trees.messages import (
+    Address,
+    Appraisal,
+    Appraised,
+    EventMessage,
+    Hops,
+    Path,
+    Sequence,
+    TreeMessages,
+)
 
 Distances = tuple[tuple[Address, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
@@ -82,4 +91,6 @@ class Contention(Message, frozen=True, tag=37):
     answers: bool  # it is the other one's reply
 
 
-SomerMessages = TreeMessages | RouteReport | RoleReport | Advertisement | Crossing | Dissolve | Contention
+SomerPlusMessages = (
+    TreeMessages | Appraisal | Appraised | RouteReport | RoleReport | Advertisement | Crossing | Dissolve | Contention
+)

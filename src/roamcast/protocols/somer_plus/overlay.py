@@ -11,29 +11,26 @@ heir's word counts for more: trees that are gone name each other for as long as 
 
 from collections.abc import Collection
 from heapq import heappop, heappush
-from typing import Final
 
 from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.somer_plus.messages import Distances, Entry, Leg
 
-LIFETIME_PERIODS: Final = 3.5
-"""A neighbouring root that was not heard of for so long is gone: three advertisements were lost. One farther away has a
-period more for each root between: what is no news goes on with each root's own advertisement, one root a period."""
-
 
 class Overlay:
     """The other roots as one root sees them."""
 
-    def __init__(self, own: int, advertisement_period_s: float) -> None:
+    def __init__(self, own: int, lifetime_s: float, period_s: float, depth_max: int) -> None:
         self.entries: dict[int, Entry] = {}  # by root
         self._own = own
         self._near: Distances = ()
         self._heard_s: dict[int, float] = {}
         self._heirs: dict[int, list[int]] = {}  # root that was absorbed -> by whom
         self._gone: set[int] = set()  # roots that were absorbed and have said nothing since
-        self._period_s = advertisement_period_s
+        self._near_lifetime_s = lifetime_s  # a neighbouring root that was not heard of for so long is gone
+        self._period_s = period_s
+        self._depth_max = depth_max  # roots in a row on a planned path
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed
 
     def set_near(self, near: Distances) -> None:
@@ -80,10 +77,15 @@ class Overlay:
             self._vias = None
 
     def _lifetime_s(self, root: int) -> float:
-        periods = LIFETIME_PERIODS
-        while (root := self.vias.get(root, self._own)) != self._own:
-            periods += 1.0
-        return periods * self._period_s
+        """A root farther away has a period more for each root between: what is no news goes on with each root's own
+        advertisement, one root a period."""
+        lifetime_s = self._near_lifetime_s
+        for _ in range(self._depth_max):
+            root = self.vias.get(root, self._own)
+            if root == self._own:
+                break
+            lifetime_s += self._period_s
+        return lifetime_s
 
     def sequence(self, root: int) -> int:
         """The newest entry known of a root, or -1."""
@@ -127,14 +129,22 @@ class Overlay:
             for heir in self.heirs(target):
                 if heir not in vias:
                     continue
+                path = self._path(heir, vias)
+                if len(path) > self._depth_max:
+                    continue
                 if heir != target:
                     onward.setdefault(heir, {})[target] = None
-                root = heir
-                while root != self._own:
-                    before = vias[root]
+                for before, root in path:
                     onward.setdefault(before, {})[root] = None
-                    root = before
         return _legs(self._own, onward, targets)
+
+    def _path(self, root: int, vias: dict[int, int]) -> list[tuple[int, int]]:
+        """The steps to a root as (root before, root), the last one first; longer than allowed if it is too far."""
+        path: list[tuple[int, int]] = []
+        while root != self._own and len(path) <= self._depth_max:
+            path.append((vias[root], root))
+            root = vias[root]
+        return path
 
     def roles(self) -> dict[int, Role]:
         """The causal nodes of all other trees."""
@@ -165,4 +175,5 @@ class Overlay:
 
 
 def _legs(root: int, onward: dict[int, dict[int, None]], wanted: Collection[int]) -> tuple[Leg, ...]:
+    """As deep as the longest path, which is bounded."""
     return tuple(Leg(r, r in wanted, _legs(r, onward, wanted)) for r in onward.get(root, ()))

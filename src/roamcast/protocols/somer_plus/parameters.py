@@ -1,29 +1,79 @@
-"""SOMER's parameters. Sections and tables are those of the thesis; ranges it gives are quoted."""
+"""SOMER-plus' parameters: those of SOMER, a switch for each addition, and what shapes the additions."""
 
 from roamcast.protocols.api import require
-from roamcast.protocols.trees.parameters import TreeParameters
+from roamcast.protocols.trees.parameters import AppraisalParameters
 
 
-class SomerPlusParameters(TreeParameters, frozen=True):
-    linger_s: float = 5.0  # must outlast the spreading of an advertisement among all roots
-    root_density: float = 0.09  # D_T, probability that a node starts as a root (section 4.3.1; 1-18 %, best 9 %)
-    merging: bool = True  # trees whose roots are close merge (4.3.1)
-    merging_threshold: int = 1  # hops between two roots up to which their trees merge (1-3)
-    new_roots: bool = True  # nodes far from their root, or without one, may become roots (4.3.1)
-    new_root_threshold: int = 7  # level above which a node draws, once per refresh (5-10)
+class SomerPlusParameters(AppraisalParameters, frozen=True):
+    linger_s: float = 5.0  # a node that changes its parent keeps the old link so long; advertisements spread meanwhile
+    # SOMER's own (thesis, section 4.3.1)
+    root_density: float = 0.09  # D_T: probability that a node starts as a root
+    merging: bool = True  # trees whose roots are close merge
+    merging_threshold: int = 1  # hops between two roots up to which their trees merge
+    new_roots: bool = True  # nodes far from their root, or without one, may become roots
+    new_root_threshold: int = 7  # above this level a node draws once per refresh
     alpha: float = 2.0  # raises the probability of that draw above D_T
-    out_period_s: float = 15.0  # a node without a tree for so long draws too
+    out_period_s: float = 15.0  # a node without a tree for this long draws too
+    inviting_periods: float = 1.5  # refresh periods in which a new root's refreshes invite
+    dissolve_attempts: int = 2  # after so many requests in vain a node lets its children go
     advertisement_period_s: float = 10.0  # roots tell each other what their trees want (4.3.2)
     causality: bool = True  # trees contend for nodes where the site has causal dependencies (chapter 5)
-    delta: float = 0.325  # potentials closer than this ratio do not contend (0.2-0.4, best 0.325)
+    delta: float = 0.325  # potentials closer than this ratio do not contend
     eta: float = 1.0  # keeps the factors of the potential from vanishing
+    # The additions, each with its switch
+    rising_odds: bool = True  # the odds of a node without a tree grow by alpha with each draw
+    early_news: bool = True  # a root whose tree changes advertises before its period is over
+    rest_rules: bool = True  # a root at rest tells news at once and gives up events later
+    heirs: bool = True  # a root says which trees it has absorbed; events for them go to it
+    newcomers: bool = True  # an event goes down a tree again for those who came with an absorbed one
+    salvage: bool = True  # a copy that cannot go on returns and is sent another way, or waits for one
+    neighbour_ascent: bool = True  # events of a node without a parent climb the tree of a neighbour
+    maturity: bool = True  # a new root sends its first events again when it knows all other roots
+    settled_contention: bool = True  # potentials are compared as they would be after the change
+    # Routes between trees
+    route_lifetime_periods: float = 1.5  # refresh periods after which a silent neighbour is no next hop
+    route_hold_s: float = 0.05  # a tree that is newly in reach, or no longer, is reported after this
+    distance_hold_s: float = 0.3  # the same for routes that merely got longer or shorter
+    # Advertisements
+    relay_hold_s: float = 2.0  # news from other roots are relayed after about this
+    news_hold_s: float = 1.0  # an early entry of the own tree waits so long
+    news_spacing_s: float = 1.0  # time between the first two early entries; it doubles with each
+    news_spacing_max_s: float = 4.0  # time between any two; former links should live longer
+    quick_hold_s: float = 0.1  # news wait so long at a root that is at rest or young
+    young_s: float = 5.0  # a root is young for this long
+    rest_periods: float = 10.0  # refresh periods without a missed neighbour after which a root is at rest
+    retell_after_s: float = 2.0  # what a neighbouring root still does not know after this was lost
+    entry_lifetime_periods: float = 3.5  # advertisement periods until a neighbouring root not heard of is gone
+    entries_max: int = 1024  # roots that a root remembers; a bound on memory
+    # Events between trees
+    legs_depth_max: int = 64  # roots in a row on a planned path; farther trees are not served
+    strand_retry_s: float = 0.8  # an event without a path to some trees is tried again after this
+    stranded_max: int = 256  # events that wait so; beyond it the oldest is dropped
+    tries_max: int = 3  # an event that returned or waited more often is given up
+    tries_at_rest_max: int = 9  # the same at a root that is at rest
+    mature_s: float = 3.0  # a new root has heard of all others after this
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(0 <= self.root_density <= 1, "root_density", self.root_density, "between 0 and 1")
-        require(self.merging_threshold >= 1, "merging_threshold", self.merging_threshold, "at least 1")
-        require(self.new_root_threshold >= 1, "new_root_threshold", self.new_root_threshold, "at least 1")
         require(self.alpha >= 1, "alpha", self.alpha, "at least 1")
-        for field in ("out_period_s", "advertisement_period_s", "eta"):
+        for field in ("merging_threshold", "new_root_threshold", "dissolve_attempts", "entries_max"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        for field in ("legs_depth_max", "stranded_max"):
+            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        for field in ("tries_max", "tries_at_rest_max"):
+            require(0 <= getattr(self, field) < 15, field, getattr(self, field), "from 0 to 14")
+        for field in ("out_period_s", "advertisement_period_s", "eta", "strand_retry_s"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        require(self.delta >= 0, "delta", self.delta, "at least 0")
+        for field in ("route_lifetime_periods", "entry_lifetime_periods", "rest_periods"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
+        for field in ("delta", "inviting_periods", "route_hold_s", "distance_hold_s", "relay_hold_s", "news_hold_s"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
+        for field in ("news_spacing_s", "quick_hold_s", "young_s", "retell_after_s", "mature_s"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
+        require(
+            self.news_spacing_max_s >= self.news_spacing_s,
+            "news_spacing_max_s",
+            self.news_spacing_max_s,
+            "at least news_spacing_s",
+        )

@@ -25,6 +25,10 @@ class Routes:
         candidates[next_hop] = distance
         return True
 
+    def has_room(self, root: int, roots_max: int) -> bool:
+        """Whether that root is known, or one more may be."""
+        return root in self._candidates or len(self._candidates) < roots_max
+
     def drop(self, next_hop: int) -> bool:
         """Forgets all that went through a node; true if there was any."""
         found = [root for root, candidates in self._candidates.items() if next_hop in candidates]

@@ -24,11 +24,10 @@ late.
 A node that changes its parent by choice keeps the former link working for a while (`Place.former`): it hears and serves
 both until the root has been told.
 
-Where there are several trees, an `Outlet` takes events on to the others. Then one root per event is enough: an event
-climbs to the present parent only, and what comes down a former link does not climb again. A root that still has a
-former link leaves the event to the tree that it has left, whose root knows all others.
+Where there are several trees, an `Outlet` decides where an event goes besides up and down this one.
 """
 
+from abc import abstractmethod
 from enum import StrEnum
 from typing import Final
 
@@ -58,19 +57,19 @@ NO_COPIES: Final[dict[int, Message]] = {}
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Outlet(Component):
-    """Where an event goes besides up and down this node's tree."""
+    """Where events go if there are several trees."""
 
-    def declare(self, inputs: Inputs) -> None:
-        """An outlet need not handle any input."""
+    @abstractmethod
+    def receive(self, sender: int, message: Publication) -> None:
+        """An event arrived along a link of this node's tree."""
 
-    def copies(self, sender: int, event: Event, hops: int) -> dict[int, Message]:
-        """As a root, for an event that has climbed here: what goes to which neighbour, on to other trees. A child that
-        gets such a copy gets no other."""
-        return {}
+    @abstractmethod
+    def spread(self, sender: int, event: Event, hops: int) -> None:
+        """Sends a new event to all who should have it, except where it came from."""
 
-    def take_up(self, sender: int, message: EventMessage) -> bool:
-        """This node has no parent for an event that should climb. True: it found another way."""
-        return False
+    @abstractmethod
+    def climb(self, sender: int, message: EventMessage) -> None:
+        """Sends an event toward the root, or keeps it until there is a parent."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -82,8 +81,7 @@ class Dissemination(Component):
         self.place = place
         self.subscriptions = Subscriptions()
         self.children = Children(parameters.children_max)
-        self.outlet = Outlet(host)
-        self.several_trees = False  # the roots take events from tree to tree: one root per event is enough
+        self.outlet: Outlet | None = None  # there is one tree only
         self.on_interest_reported = _nothing  # called when a changed effective interest has been reported
         self.reported: Interest | None = None  # what the parent was last told
         self._report_hold_s = parameters.report_hold_s
@@ -189,13 +187,12 @@ class Dissemination(Component):
 
     def _on_publication(self, sender: int, message: Publication) -> None:
         self.children.heard(sender, self.host.now())
-        if self.take(message):
-            if message.hops >= self._hops_max:
-                self.host.dropped("astray", message.event.id)
-            elif message.climbs or not self.several_trees:
-                self._spread(sender, message.event, message.hops + 1)
-            else:
-                self.descend(sender, message.event, message.hops + 1, NO_COPIES)
+        if message.hops >= self._hops_max:
+            self.host.dropped("astray", message.event.id)
+        elif self.outlet is not None:
+            self.outlet.receive(sender, message)
+        elif self.take(message):
+            self._spread(sender, message.event, message.hops + 1)
 
     def take(self, message: EventMessage) -> bool:
         """Delivers an event that arrived, if it is wanted; true if it is new here."""
@@ -208,14 +205,11 @@ class Dissemination(Component):
 
     def _spread(self, sender: int, event: Event, hops: int) -> None:
         """Sends a new event to all who should have it, except where it came from."""
-        if self.place.role == "root" and not self.place.former:
-            copies = self.outlet.copies(sender, event, hops)
-            self.descend(sender, event, hops, copies)
-            for neighbour, copy in copies.items():
-                self.host.send(neighbour, copy)
+        if self.outlet is not None:
+            self.outlet.spread(sender, event, hops)
         else:
             self.descend(sender, event, hops, NO_COPIES)
-        self.climb(sender, Publication(hops, True, event))
+            self.climb(sender, Publication(hops, True, event))
 
     def descend(self, sender: int, event: Event, hops: int, besides: dict[int, Message]) -> None:
         """Sends an event to the children that want it, except where it came from and to `besides`."""
@@ -226,15 +220,21 @@ class Dissemination(Component):
 
     def climb(self, sender: int, message: EventMessage) -> None:
         """Sends an event toward the root, or keeps it until there is a parent."""
+        if self.outlet is not None:
+            self.outlet.climb(sender, message)
+            return
         place = self.place
         if place.parent != NOBODY and place.parent != sender:
             self.host.send(place.parent, message)
-        if place.former and (place.parent == NOBODY or not self.several_trees):
-            for neighbour in place.former:
-                if neighbour not in (sender, place.parent):
-                    self.host.send(neighbour, message)
-        if place.parent == NOBODY and place.role != "root" and not self.outlet.take_up(sender, message):
+        self.send_to_former(sender, message)
+        if place.parent == NOBODY and place.role != "root":
             self.hold(message)
+
+    def send_to_former(self, sender: int, message: EventMessage) -> None:
+        """Sends an event to the former parents whose links still work."""
+        for neighbour in self.place.former:
+            if neighbour not in (sender, self.place.parent):
+                self.host.send(neighbour, message)
 
     def hold(self, message: EventMessage) -> None:
         self._waiting.append((self.host.now(), message))

@@ -139,6 +139,7 @@ class Membership(Component):
         """Takes a parent that stands above this node."""
         place = self.place
         assert above.above(place.standing), f"{self.host.address}: {parent} at {above} is not above {place.standing}"
+        self.policy.becoming_member(parent)
         if keeps_former and place.parent not in (NOBODY, parent):
             self.keep_former()
         place.former.pop(parent, None)
@@ -157,6 +158,7 @@ class Membership(Component):
         if sequence > SEQUENCE_MAX:
             self._forget_standing()
             sequence = 1
+        self.policy.becoming_root()
         self.place.role = "root"
         self.place.parent = NOBODY
         self.joining.stop()
@@ -263,7 +265,7 @@ class Membership(Component):
             level=place.standing.level,
             parent=place.parent,
             absorbs=self._absorbs,
-            invites=self.invites,
+            invites=self.invites or self.policy.invites(),
             interest=interest,
             potential=self.potential,
         )

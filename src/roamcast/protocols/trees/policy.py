@@ -39,7 +39,17 @@ class TreePolicy(Component):
         """The root decides whether to absorb the tree of `message.absorb`."""
         return False
 
+    def invites(self) -> bool:
+        """Whether this node's refreshes, as a root's, ask members of other trees to come over."""
+        return False
+
     # -- what happens --------------------------------------------------------------------------------------------
+
+    def becoming_member(self, parent: int) -> None:
+        """A parent has been chosen."""
+
+    def becoming_root(self) -> None:
+        """This node is about to be a root."""
 
     def searching(self) -> None:
         """This node has no tree any more; the first request for a parent has gone out."""

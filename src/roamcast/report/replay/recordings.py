@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from roamcast.campaign.commits import trace_files
 from roamcast.campaign.store import Store
 from roamcast.errors import ConfigurationError
 from roamcast.trace.files import read_about, read_trace
@@ -57,7 +58,7 @@ def open_recording(directory: Path, run_id: str | None = None) -> Recording:
         Known(name) if about is None else Known(name, about.protocol, about.seed, run=about)
         for name in sorted(map(str, pc.unique(trace["run_id"]).to_pylist()))
     ]
-    chosen = _choose(directory, known, run_id)
+    chosen = _choose(str(directory), known, run_id)
     return Recording(chosen, trace.filter(pc.equal(trace["run_id"], pa.scalar(chosen.run_id))), known)
 
 
@@ -82,19 +83,19 @@ def _from_campaign(store: Store, run_id: str | None) -> Recording:
                 if value is not None and column not in ("run_id", "place", "point", "protocol", "seed", "run")
             }
             known[name] = Known(name, row["protocol"], row["seed"], settings, _decoded(row["run"].encode()))
-    chosen = _choose(store.directory, list(known.values()), run_id)
-    return Recording(chosen, _read_batches(store.trace, chosen.run_id), list(known.values()))
+    chosen = _choose(str(store.directory), list(known.values()), run_id)
+    return Recording(chosen, _read_committed(store, chosen.run_id), list(known.values()))
 
 
-def _choose(directory: Path, known: list[Known], run_id: str | None) -> Known:
+def _choose(directory: str, known: list[Known], run_id: str | None) -> Known:
     if not known:
-        raise ConfigurationError(f"replay: {str(directory)!r} holds no run that is over")
+        raise ConfigurationError(f"replay: {directory!r} holds no run that is over")
     fitting = [each for each in known if each.run_id.startswith(run_id or "")]
     exact = [each for each in known if each.run_id == run_id]
     if len(fitting) == 1 or exact:
         return (exact or fitting)[0]
     if run_id and not fitting:
-        raise ConfigurationError(f"run: {run_id!r} is not in {str(directory)!r}; it holds {_listed(known)}")
+        raise ConfigurationError(f"run: {run_id!r} is not in {directory!r}; it holds {_listed(known)}")
     if run_id:
         raise ConfigurationError(f"run: {run_id!r} is the beginning of several ids: {_listed(fitting)}")
     return known[0]
@@ -105,15 +106,23 @@ def _listed(known: list[Known]) -> str:
     return ", ".join(each.name for each in known[:LISTED_RUNS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _read_batches(directory: Path, run_id: str) -> pa.Table:
-    partitioning = ds.partitioning(_PARTITIONS, flavor="hive")
+def _read_committed(store: Store, run_id: str) -> pa.Table:
+    found = trace_files(store.directory)
+    own = (ds.field("run_id") == run_id) & ~ds.field("kind").isin(["run", "measure"])  # these are no part of the trace
+    paths = [found.root.arrow_path(file.path) for file in found.files]
     try:
-        dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=partitioning)
-        of_run = (ds.field("run_id") == run_id) & (ds.field("kind") != "run")  # how it went is no part of it
-        return dataset.to_table(filter=of_run).select(SCHEMA.names)
+        dataset = ds.dataset(
+            paths,
+            schema=SCHEMA,
+            format="parquet",
+            filesystem=found.root.arrow,
+            partitioning=ds.partitioning(_PARTITIONS, flavor="hive"),
+            partition_base_dir=found.root.arrow_path(""),
+        )
+        return dataset.to_table(filter=own).select(SCHEMA.names)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigurationError(f"replay: {str(directory)!r} cannot be read: {reason}") from None
+        raise ConfigurationError(f"replay: {str(store.directory)!r} cannot be read: {reason}") from None
 
 
 def _decoded(about: bytes) -> Run | None:

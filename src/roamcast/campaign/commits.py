@@ -1,0 +1,216 @@
+"""What a campaign holds: one commit per batch of runs, and the trace files that the commits name.
+
+    DIR/commits/00003-1f0c9a2e.json                       one batch: its files, its runs, where and from what they came
+    DIR/trace/batch=00003/kind=delivered/….parquet        files; those that no commit names do not count
+
+A commit is one object, so a batch is there wholly or not at all. It names each file with size, rows and digest, which
+is how lost, cut or altered files are found (see `verify`). A commit may replace earlier ones (see `compact`): those
+do not count from then on.
+
+Should two commits name the same run, the later one does not count, unless the earlier one says that the run failed.
+
+Campaigns of Roamcast 0.1 have no commits: there a batch counts if it is below `trace`. They are read as they are
+(`uncommitted_batches`) and get commits when they are continued.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pyarrow.parquet as pq
+
+from roamcast.campaign.location import Location
+from roamcast.errors import ConfigurationError
+
+VERSION = 1  # of commits
+LAYOUT = 2  # of campaigns: 1 had no commits
+COMMITS, TRACE, QUARANTINE = "commits", "trace", "quarantine"
+ABOUT = "campaign.json"
+DONE, FAILED = "done", "failed"
+
+_THREADS = 16
+_OUTCOME_COLUMNS = ["run_id", "category", "detail", "value", "count"]
+
+
+class File(msgspec.Struct, frozen=True):
+    """One Parquet file below `trace`."""
+
+    path: str  # relative to `trace`
+    bytes: int
+    rows: int
+    digest: str = ""  # empty: the file is older than digests
+
+    @property
+    def kind(self) -> str:
+        return self.path.rpartition("/")[0].rpartition("kind=")[2]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a run went."""
+
+    run_id: str
+    status: str
+    detail: str  # the trace's hash, or the error
+    wall_s: float
+    rows: int
+
+    @property
+    def failed(self) -> bool:
+        return self.status == FAILED
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch."""
+
+    version: int = VERSION
+    schema_version: int = 1  # of the trace's schema
+    batch: int
+    files: list[File]
+    runs: list[Outcome]
+    parameters: dict[str, dict[str, int]] = {}  # run as JSON without its seed -> its runs and their seeds
+    environments: list[dict[str, str]] = []  # where the runs were simulated; several after compaction
+    replaces: list[str] = []  # names of commits whose runs are all in this one, or no longer wanted
+    name: str = ""  # of the object; not stored in it
+
+
+class TraceFiles(NamedTuple):
+    """Files that count, and the directory that their paths are relative to."""
+
+    root: Location
+    files: list[File]
+
+    def kinds(self) -> list[str]:
+        return sorted({file.kind for file in self.files})
+
+
+def digest_of(content: bytes | memoryview) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def trace_files(place: str | Path | Location) -> TraceFiles:
+    """The files of a campaign, of a campaign's `trace`, or of a single trace."""
+    location = Location(place)
+    campaign = next((each for each in (location, location.parent) if each.exists(ABOUT)), None)
+    if campaign is not None and (campaign is location or location.name == TRACE):
+        return TraceFiles(campaign / TRACE, [file for commit in read_commits(campaign) for file in commit.files])
+    found = [File(name, size, -1) for name, size in location.files().items() if _is_trace(name)]
+    if not found:
+        raise ConfigurationError(f"trace: {str(location)!r} holds no trace; expected kind=.../*.parquet in it")
+    return TraceFiles(location, found)
+
+
+def read_commits(campaign: Location) -> list[Commit]:
+    """The commits that count, in the order in which they were made."""
+    if layout_of(campaign) < LAYOUT:
+        return uncommitted_batches(campaign)
+    return counting(all_commits(campaign))
+
+
+def all_commits(campaign: Location) -> list[Commit]:
+    names = [name for name in campaign.files(COMMITS) if name.endswith(".json")]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        contents = list(threads.map(campaign.read, names))
+    return [_decoded(campaign, name, content) for name, content in zip(names, contents, strict=True)]
+
+
+def counting(commits: Iterable[Commit]) -> list[Commit]:
+    """Those that no other replaces, and whose runs no earlier one has."""
+    whole = list(commits)
+    replaced = {name for commit in whole for name in commit.replaces}
+    seen: set[str] = set()
+    kept = []
+    for commit in whole:
+        done = {run.run_id for run in commit.runs if not run.failed}
+        if commit.name not in replaced and not seen & done:
+            kept.append(commit)
+            seen |= done
+    return kept
+
+
+def write_commit(campaign: Location, commit: Commit, owner: str) -> Commit:
+    name = f"{COMMITS}/{commit.batch:05d}-{owner}.json"
+    campaign.write(name, msgspec.json.encode(msgspec.structs.replace(commit, name="")))
+    return msgspec.structs.replace(commit, name=name)
+
+
+def outcomes_of(commits: Iterable[Commit]) -> dict[str, Outcome]:
+    """By run; a run that failed and was repeated counts as it went the last time."""
+    return {run.run_id: run for commit in commits for run in commit.runs}
+
+
+def layout_of(campaign: Location) -> int:
+    """The layout's version, from the campaign's own note; a newer one than this Roamcast knows is refused."""
+    try:
+        version = msgspec.json.decode(campaign.read(ABOUT), type=_Versioned).version
+    except FileNotFoundError:
+        return LAYOUT
+    if version > LAYOUT:
+        raise ConfigurationError(f"{str(campaign)!r} was made by a newer Roamcast (layout {version}); update this one")
+    return version
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 1
+
+
+def _decoded(campaign: Location, name: str, content: bytes) -> Commit:
+    try:
+        if msgspec.json.decode(content, type=_Versioned).version > VERSION:
+            raise ConfigurationError(f"{str(campaign)!r}: {name} was made by a newer Roamcast; update this one")
+        return msgspec.structs.replace(msgspec.json.decode(content, type=Commit), name=name)
+    except msgspec.MsgspecError:  # a damaged commit: it names nothing, so its runs are simulated again
+        return Commit(batch=_number(name), files=[], runs=[], name=name)
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("/")[2].partition("-")[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+# -- campaigns without commits -----------------------------------------------------------------------------------
+
+
+def uncommitted_batches(campaign: Location) -> list[Commit]:
+    """The batches of a campaign of layout 1, as if they had commits; without digests."""
+    trace = campaign / TRACE
+    batches: dict[int, list[tuple[str, int]]] = {}
+    for name, size in trace.files().items():
+        if name.startswith("batch=") and _is_trace(name):
+            batches.setdefault(int(name.partition("/")[0].partition("=")[2]), []).append((name, size))
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return [
+            Commit(
+                version=0,
+                batch=number,
+                files=list(
+                    threads.map(lambda found: File(found[0], found[1], _rows(trace, found[0])), batches[number])
+                ),
+                runs=[run for name, _ in batches[number] if "/kind=run/" in name for run in _outcomes(trace, name)],
+            )
+            for number in sorted(batches)
+        ]
+
+
+def _rows(trace: Location, name: str) -> int:
+    """-1 if the file cannot be read, which `verify` will find."""
+    try:
+        return int(pq.read_metadata(trace.arrow_path(name), filesystem=trace.arrow).num_rows)
+    except (OSError, ValueError):  # Arrow's errors are of these kinds
+        return -1
+
+
+def _outcomes(trace: Location, name: str) -> list[Outcome]:
+    try:
+        with trace.arrow.open_input_file(trace.arrow_path(name)) as file:
+            rows = pq.ParquetFile(file).read(columns=_OUTCOME_COLUMNS)
+    except (OSError, ValueError):
+        return []
+    columns = [rows[column].to_pylist() for column in _OUTCOME_COLUMNS]
+    return [Outcome(*row) for row in zip(*columns, strict=True)]
+
+
+def _is_trace(name: str) -> bool:
+    return name.endswith(".parquet") and "kind=" in name

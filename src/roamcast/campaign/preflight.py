@@ -1,0 +1,163 @@
+"""Before a campaign runs on a cluster: are there executors, do they see the campaign's place, what can they run?
+
+Every question is answered by tasks on the executors, and a wrong answer is one line that says what to change. Embedded
+sessions skip it all: their workers share the driver's disk, Python and import path.
+"""
+
+from collections.abc import Callable, Iterable
+from time import monotonic, sleep
+from typing import Any
+
+import msgspec
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from roamcast.campaign.reasons import reason
+from roamcast.campaign.session import is_local
+from roamcast.campaign.shipping import protocol_packages, ship
+from roamcast.campaign.store import Store
+from roamcast.errors import ConfigurationError
+from roamcast.form import PACKAGE, source_digest
+
+NEEDED = ("lxml", "msgspec", "mypy_extensions", "numpy", "pyarrow")  # that executors must have themselves
+SETTLED_S = 2.0  # without a new executor, it starts
+WARN_S = 20.0
+PROBES_MAX = 64
+MEMORY_LEAST = 256 * 2**20  # bytes per slot, below which simulations are likely to fail
+
+Tell = Callable[[str], None]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a probe found on an executor."""
+
+    host: str
+    python: str
+    missing: list[str]  # packages
+    sources: str  # digest of the Roamcast that is installed there; empty if there is none
+    form: str
+    memory: int  # bytes of its machine
+    read: str  # what the driver wrote, or the error
+    wrote: str  # the name of the object, or empty
+
+
+def prepare(session: SparkSession, store: Store, protocols: Iterable[str], tell: Tell = lambda line: None) -> list[str]:
+    """Makes executors ready for runs of these protocols; the archives are for `shipping.on_path`."""
+    context = session.sparkContext
+    packages = protocol_packages(protocols)
+    if is_local(str(context.master)):
+        return ship(context, packages)
+    wait_for_executors(context, tell)
+    answers = _probe(context, store)
+    installed = all(answer.sources == source_digest() for answer in answers)
+    hosts = sorted({answer.host for answer in answers})
+    form = answers[0].form if installed else "shipped by the driver"
+    slots = context.defaultParallelism
+    tell(f"{slots} slots on {', '.join(hosts[:4])}{' …' if len(hosts) > 4 else ''}; Roamcast there: {form}")
+    return ship(context, packages if installed else [PACKAGE.name, *packages])
+
+
+def wait_for_executors(context: SparkContext, tell: Tell, now: Callable[[], float] = monotonic) -> None:
+    """Until executors have registered and no more are coming; tells the user if none does."""
+    began = changed = now()
+    known, warned = 0, False
+    while True:
+        executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver is one
+        if executors != known:
+            known, changed = executors, now()
+        wanted = int(context.getConf().get("spark.executor.instances", "0") or 0)
+        if known and (known >= wanted > 0 or now() - changed >= SETTLED_S):
+            return
+        if not known and not warned and now() - began >= WARN_S:
+            warned = True
+            tell(
+                f"no executors from {context.master} after {WARN_S:.0f} s: has it free cores and memory? still waiting"
+            )
+        sleep(0.1)
+
+
+def _probe(context: SparkContext, store: Store) -> list[Answer]:
+    place = store.directory / f"probe-{store.owner}"
+    secret = store.owner
+    place.write("driver", secret.encode())
+    tasks = min(PROBES_MAX, context.defaultParallelism)
+    try:
+        texts = context.parallelize(range(tasks), tasks).map(_prober(place.absolute, NEEDED)).collect()
+        answers = [msgspec.json.decode(text, type=Answer) for text in texts]
+        for answer in answers:
+            _judge(answer, store, secret, place.exists(answer.wrote) if answer.wrote else False)
+        return answers
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"master: the executors of {context.master} cannot run tasks: {reason(error)}"
+        ) from error
+    finally:
+        place.remove(place.files())
+        store.directory.remove_empty_folders(place.name)
+
+
+def _judge(answer: Answer, store: Store, secret: str, arrived: bool) -> None:
+    """Refuses an executor that cannot do its part."""
+    where = f"executor on {answer.host}"
+    if answer.missing:
+        raise ConfigurationError(
+            f"master: the {where} (Python {answer.python}) lacks {', '.join(answer.missing)}; install them there, or "
+            "send an environment: --conf spark.archives=env.tar.gz#env --conf spark.pyspark.python=env/bin/python"
+        )
+    if answer.read != secret or not arrived:
+        what = (
+            f"cannot read it ({answer.read})" if answer.read != secret else "wrote there and the driver does not see it"
+        )
+        raise ConfigurationError(
+            f"out: {str(store.directory)!r} is not shared: the {where} {what}; name a directory on a shared file "
+            "system, or a URI such as s3://bucket/path"
+        )
+    if 0 < answer.memory < MEMORY_LEAST:
+        raise ConfigurationError(f"master: the {where} has only {answer.memory // 2**20} MiB of memory")
+
+
+def _prober(place: str, needed: tuple[str, ...]) -> Callable[[int], str]:
+    """A function for executors. It is local, so it travels by value and needs no Roamcast there."""
+
+    def probe(number: int) -> str:
+        import json
+        import os
+        import platform
+        import socket
+        import subprocess
+        import sys
+        from importlib.util import find_spec
+
+        found: dict[str, Any] = {
+            "host": socket.gethostname(),
+            "python": platform.python_version(),
+            "missing": [name for name in needed if find_spec(name) is None],
+            "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "sources": "",
+            "form": "",
+            "read": "",
+            "wrote": "",
+        }
+        if found["missing"]:
+            return json.dumps(found)
+        asked = "import roamcast, roamcast.form as f; print(f.source_digest()); print(roamcast.FORM)"
+        said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+        if said.returncode == 0:
+            found["sources"], found["form"] = said.stdout.splitlines()[-2:]
+        from pyarrow import fs
+
+        try:
+            system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            with system.open_input_file(f"{base}/driver") as file:
+                found["read"] = file.read().decode()
+            name = f"{number}-{socket.gethostname()}-{os.getpid()}"
+            with system.open_output_stream(f"{base}/{name}") as file:
+                file.write(b"executor")
+            found["wrote"] = name
+        except OSError as error:
+            found["read"] = found["read"] or str(error).partition("\n")[0]
+        return json.dumps(found)
+
+    return probe

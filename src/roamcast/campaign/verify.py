@@ -1,0 +1,80 @@
+"""Finding trace files that are lost, cut short or altered, and setting their batches aside.
+
+Every file is read and compared with the size and digest that its commit names. The batches of a campaign of layout 1
+have no digests: there the number of rows in the files must be the one that the runs reported.
+
+A damaged batch is moved to `quarantine`, with its commit and all files that are left of it. Its runs are then missing
+from the campaign like runs that were never simulated, and the next `roamcast campaign run` simulates them.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from roamcast.campaign.commits import QUARANTINE, TRACE, Commit, File, all_commits, digest_of, read_commits
+from roamcast.campaign.location import Location
+
+_THREADS = 8
+_NOT_TRACE = ("run", "measure")  # kinds that a campaign adds to a run's trace
+
+
+class Damage(NamedTuple):
+    """One damaged file."""
+
+    path: str  # relative to the campaign
+    what: str
+    runs: int  # that its batch holds
+
+
+def verify(campaign: Location) -> list[Damage]:
+    """Sets every damaged batch aside and says what was wrong with it."""
+    commits = read_commits(campaign)
+    sizes = (campaign / TRACE).files()
+    with ThreadPoolExecutor(_THREADS) as threads:
+        checked = list(threads.map(lambda commit: _damages(campaign, commit, sizes), commits))
+    for commit, found in zip(commits, checked, strict=True):
+        if found:
+            set_aside(campaign, commit, sizes)
+    unreadable = [commit for commit in all_commits(campaign) if not commit.files and not commit.replaces]
+    for commit in unreadable:
+        campaign.move(commit.name, f"{QUARANTINE}/{commit.name}")
+    return [
+        *(damage for found in checked for damage in found),
+        *(Damage(commit.name, "names no files", 0) for commit in unreadable),
+    ]
+
+
+def set_aside(campaign: Location, commit: Commit, sizes: dict[str, int]) -> None:
+    """The commit goes first: from then on nothing of the batch counts."""
+    if commit.name:
+        campaign.move(commit.name, f"{QUARANTINE}/{commit.name}")
+    for file in commit.files:
+        if file.path in sizes:
+            campaign.move(f"{TRACE}/{file.path}", f"{QUARANTINE}/{TRACE}/{file.path}")
+
+
+def _damages(campaign: Location, commit: Commit, sizes: dict[str, int]) -> list[Damage]:
+    found = [(f"{TRACE}/{file.path}", what) for file in commit.files if (what := _damage(campaign, file, sizes))]
+    if commit.version == 0 and not found:
+        stored = sum(file.rows for file in commit.files if file.kind not in _NOT_TRACE)
+        expected = sum(run.rows for run in commit.runs)
+        if stored != expected:
+            found = [(f"{TRACE}/batch={commit.batch:05d}", f"has {stored:,} trace rows, its runs made {expected:,}")]
+    return [Damage(path, what, len(commit.runs)) for path, what in found]
+
+
+def _damage(campaign: Location, file: File, sizes: dict[str, int]) -> str:
+    if file.path not in sizes:
+        return "is missing"
+    if sizes[file.path] != file.bytes:
+        return f"has {sizes[file.path]:,} bytes instead of {file.bytes:,}"
+    try:
+        content = (campaign / TRACE).read(file.path)
+        if file.digest:
+            return "" if digest_of(content) == file.digest else "was altered"
+        pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
+        return f"cannot be read: {str(error).partition(chr(10))[0]}"
+    return ""

@@ -1,0 +1,75 @@
+"""`roamcast sql`: questions in SQL to a campaign or a trace."""
+
+import logging
+from typing import Annotated, Any
+
+import typer
+
+from roamcast.campaign.session import LOCAL
+from roamcast.cli.output import print_json, print_table
+from roamcast.errors import ConfigurationError
+
+ROWS_SHOWN = 100
+
+
+def sql(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory or URI of a campaign or a trace.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Such as: select * from summaries")],
+    master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
+    remote: Annotated[str, typer.Option(help="A Spark Connect server instead, as sc://host:port.")] = "",
+    rows: Annotated[int, typer.Option(min=1, help="Rows that are shown at most; --json gives all.")] = ROWS_SHOWN,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON array of objects.")] = False,
+) -> None:
+    """Ask a campaign or a trace in SQL.
+
+    Views: runs, points, events, deliveries, frames, measures, summaries, trace. `select * from VIEW limit 5` shows a
+    view's columns; docs/sql.md lists them all.
+    """
+    from pyspark.errors import PySparkException
+
+    from roamcast.analysis.views import CAMPAIGN_ONLY, named_views, register_views
+
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints whole stack traces
+    wanted = named_views(query)
+    session = _session(master, remote)
+    made = register_views(session, directory, wanted)
+    for name in wanted:
+        if name not in made and name in CAMPAIGN_ONLY:
+            raise ConfigurationError(f"query: {name!r} is a view of campaigns; {directory!r} holds a single trace")
+    try:
+        found: Any = session.sql(query).toArrow()
+    except PySparkException as error:
+        raise ConfigurationError(f"query: {_first_line(error)}") from None
+    if as_json:
+        print_json(found.to_pylist())
+        return
+    shown = [[_text(value) for value in row.values()] for row in found.slice(0, rows).to_pylist()]
+    print_table("", found.column_names, shown)
+    if found.num_rows > rows:
+        typer.echo(f"{found.num_rows:,} rows; the first {rows:,} are shown")
+
+
+def _session(master: str, remote: str) -> Any:
+    if not remote:
+        from roamcast.campaign.session import start_session
+
+        return start_session(master)
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    except ImportError as error:
+        message = f"--remote: {_first_line(error)}; install roamcast[connect]"
+        raise ConfigurationError(message) from None
+    except Exception as error:
+        raise ConfigurationError(f"--remote: {remote!r} gave no Spark session: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

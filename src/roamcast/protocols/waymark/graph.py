@@ -1,0 +1,151 @@
+"""The graph: who can hear whom now, as far as this node knows.
+
+A node is a bit, a set of nodes a whole number. Links come from three sources, each better than the next:
+
+1. this node's own links and those of its neighbours, as measured (`links.py`);
+2. what nodes tell of their links in their records (`extra`, `lacks`);
+3. places: two nodes whose places are known are expected to hear each other if they are within reach. How far the radio
+   reaches is learned from the distances at which neighbours are heard.
+
+Adjacency is worked out when it is asked for, node by node, and kept for `VIEW_S`.
+"""
+
+from typing import Final
+
+from roamcast.protocols.api import Host
+from roamcast.protocols.sender_tree import Adjacency, indices
+from roamcast.protocols.waymark.links import Links
+from roamcast.protocols.waymark.places import Places
+from roamcast.protocols.waymark.records import Known, Records
+
+VIEW_S: Final = 0.25
+SAFE: Final = 0.98
+"""Share of the reach within which a link counts as safe."""
+
+
+class Graph(Adjacency):
+    def __init__(self, host: Host, records: Records, places: Places, links: Links) -> None:
+        self._host = host
+        self._records = records
+        self._links = links
+        self._places = places
+        self._view_s = -1.0
+        self._state = (-1, -1)
+        self._safe: dict[int, int] = {}
+        self._loose: dict[int, int] = {}
+        self._cut = 0  # neighbours to which an acknowledged frame has failed
+        self._cells: dict[tuple[int, int], list[Known]] = {}
+        self._x: list[float] = []
+        self._y: list[float] = []
+
+    def refresh(self) -> None:
+        """Everything is worked out anew from now on, unless it is recent."""
+        now = self._host.now()
+        state = (self._records.changes, self._links.changes)
+        if now - self._view_s <= VIEW_S and state == self._state:
+            return
+        self._view_s, self._state = now, state
+        self._cut = self.bits({node for node, neighbour in self._links.known.items() if neighbour.is_cut})
+        self._safe.clear()
+        self._loose.clear()
+        self._cells.clear()
+        side_m = max(self._places.reach_m, 1.0)
+        xs, ys = self._x, self._y
+        xs.clear()
+        ys.clear()
+        site = self._host.site
+        for node in self._records.nodes:
+            known = self._records.known[node]
+            x = y = 0.0
+            if known.has_place:
+                age_s = now - known.place_s
+                x, y = known.x + known.vx * age_s, known.y + known.vy * age_s
+                if site is not None:
+                    x = min(max(x, 0.0), site.width_m)
+                    y = min(max(y, 0.0), site.height_m)
+                self._cells.setdefault((int(x // side_m), int(y // side_m)), []).append(known)
+            xs.append(x)
+            ys.append(y)
+
+    def bit(self, node: int) -> int:
+        known = self._records.known.get(node)
+        return 0 if known is None else 1 << known.index
+
+    def bits(self, nodes: frozenset[int] | set[int]) -> int:
+        found = 0
+        for node in nodes:
+            known = self._records.known.get(node)
+            if known is not None:
+                found |= 1 << known.index
+        return found
+
+    def around(self, node: int) -> frozenset[int]:
+        """Who can be expected to hear a node: for this node and its neighbours as measured, for others by the graph."""
+        known = self._records.known.get(node)
+        if node == self._host.address:
+            found = self._links.neighbours()
+        else:
+            found = self._links.of(node)
+        if known is not None and known.has_place:
+            nodes = self._records.nodes
+            found = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
+        return found
+
+    def adjacent(self, index: int, loose: bool) -> int:
+        cache = self._loose if loose else self._safe
+        found = cache.get(index)
+        if found is None:
+            found = cache[index] = self._work_out(index, loose)
+        return found
+
+    def _work_out(self, index: int, loose: bool) -> int:
+        records = self._records
+        known = records.known[records.nodes[index]]
+        own = records.own.index
+        found = self._expected(known, loose) if known.has_place else 0
+        if index == own:
+            found |= self._measured(loose)
+        else:
+            says, said_of = records.says[index], records.said_of[index]
+            listed = says | said_of if loose else says & said_of
+            found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
+        if index == own or found >> own & 1:
+            found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
+        return found
+
+    def _measured(self, loose: bool) -> int:
+        """This node's own links that places do not explain."""
+        found = 0
+        for node in self._links.neighbours():
+            known = self._records.known.get(node)
+            if known is None or (not loose and self._links.is_overdue(node)):
+                continue
+            if self._links.known[node].is_far or not self._places.explains(node):
+                found |= 1 << known.index
+        return found
+
+    def _expected(self, known: Known, loose: bool) -> int:
+        """Who should hear it by places, except for those of which it says otherwise, or which do."""
+        node = self._records.nodes[known.index]
+        reach_m = self._places.reach_m if loose else SAFE * self._places.reach_m
+        limit = reach_m * reach_m
+        x, y = self._x[known.index], self._y[known.index]
+        side_m = max(self._places.reach_m, 1.0)
+        column, row = int(x // side_m), int(y // side_m)
+        lacks = known.lacks
+        found = 0
+        for i in range(column - 1, column + 2):
+            for j in range(row - 1, row + 2):
+                cell = self._cells.get((i, j))
+                if cell is None:
+                    continue
+                for other in cell:
+                    dx = self._x[other.index] - x
+                    dy = self._y[other.index] - y
+                    if dx * dx + dy * dy <= limit and other is not known:
+                        if lacks and self._records.nodes[other.index] in lacks:
+                            continue
+                        if other.lacks and node in other.lacks:
+                            continue
+                        found |= 1 << other.index
+        return found

@@ -1,0 +1,277 @@
+"""Links, as measured: whom this node hears, how well, and who hears it.
+
+Every node says in its hellos whom it hears (`heard`) and with whom it knows that hearing goes both ways (`mutual`).
+So each node knows its own links in both directions, and those of its neighbours: two hops in all. Hellos are numbered,
+so a gap in the numbers tells how many were lost; the share that arrives is the quality of the link. Any other frame
+shows too that its sender is there.
+
+How often a node says hello depends on how fast its links change, apart from changes that everybody could foresee from
+places. A node that meets a stranger says hello soon, because its list has changed. A link on which an acknowledged
+frame has failed is *cut*: it is not used until something is heard over it again.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from roamcast.protocols.api import Host, Message
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.waymark.messages import Hello
+from roamcast.protocols.waymark.parameters import WaymarkParameters
+from roamcast.protocols.waymark.pending import PendingNews
+from roamcast.protocols.waymark.places import Places
+from roamcast.protocols.waymark.receipts import ReceiptsDue
+from roamcast.protocols.waymark.records import Records
+
+NEIGHBOURS_MAX: Final = 256
+"""State is kept for so many neighbours at most; strangers beyond that are not taken in."""
+
+RARE: Final = 0.03
+"""A neighbour that has been silent for so long is gone, except with this probability."""
+
+_NOBODY: Final[frozenset[int]] = frozenset()
+
+
+class LinkTimer(StrEnum):
+    HELLO = "links.hello"  # the next hello is due
+
+
+class Neighbour:
+    """What is known of a node that was heard."""
+
+    __slots__ = (
+        "due_s", "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "period_s", "quality",
+        "until_s",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.number = -1  # of the last hello; -1: none so far
+        self.quality = 1.0  # share of its hellos that arrive, smoothed
+        self.heard_s = 0.0  # when anything was heard last
+        self.period_s = 1.0  # of its hellos
+        self.due_s = 0.0  # something should be heard until then
+        self.until_s = 0.0  # gone if nothing is heard until then
+        self.hears_me = False  # by its last hello
+        self.is_cut = False  # an acknowledged frame to it has failed since it was heard last
+        self.is_stranger = True  # only one of its hellos was heard so far
+        self.is_far = False  # it was heard though it is too far away for that by its place
+        self.mutual: frozenset[int] = _NOBODY  # its neighbours in both directions, by its last hello
+
+
+class Links(Component):
+    def __init__(
+        self,
+        host: Host,
+        parameters: WaymarkParameters,
+        records: Records,
+        places: Places,
+        news: PendingNews,
+        receipts: ReceiptsDue,
+    ) -> None:
+        super().__init__(host)
+        self._parameters = parameters
+        self._records = records
+        self._places = places
+        self._news = news
+        self._receipts = receipts
+        self.known: dict[int, Neighbour] = {}
+        self.changes = 0  # counts changes of links, for caches
+        self.period_s = parameters.hello_min_s
+        self._number = 0
+        self._last_hello_s = -parameters.hello_min_s
+        self._due_s = 0.0
+        self._churn_per_s = 0.05  # links gained or lost, per link
+        self._events_per_s = 1.0
+        self._events = 0  # since the last hello
+        self._mutual_then: frozenset[int] = _NOBODY
+        self._cached_s = -1.0
+        self._cached: frozenset[int] = _NOBODY
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on_any_message(self._on_any_message)
+        inputs.on_any_failure(self._on_failure)
+        inputs.on_timer(LinkTimer.HELLO, self._say_hello)
+
+    def start(self) -> None:
+        self._schedule(self.host.random.random() * self._parameters.hello_min_s / 2)
+
+    # -- What siblings ask -----------------------------------------------------------------------------------------
+
+    def neighbours(self) -> frozenset[int]:
+        """Those with which frames go both ways at present."""
+        now = self.host.now()
+        if now != self._cached_s:
+            quality_min = self._parameters.quality_min
+            self._cached = frozenset(
+                address
+                for address, neighbour in self.known.items()
+                if neighbour.hears_me
+                and not neighbour.is_cut
+                and neighbour.until_s >= now
+                and neighbour.quality >= quality_min
+                and (neighbour.is_far or not self._places.is_far(address))
+            )
+            self._cached_s = now
+        return self._cached
+
+    def of(self, address: int) -> frozenset[int]:
+        """The neighbours of a neighbour, by its last hello."""
+        neighbour = self.known.get(address)
+        return _NOBODY if neighbour is None else neighbour.mutual
+
+    def is_overdue(self, address: int) -> bool:
+        """Whether a hello of that neighbour is missing."""
+        neighbour = self.known.get(address)
+        return neighbour is None or self.host.now() > neighbour.due_s
+
+    def is_stranger(self, address: int) -> bool:
+        """Whether only one hello of that neighbour was heard so far."""
+        neighbour = self.known.get(address)
+        return neighbour is None or neighbour.is_stranger
+
+    def is_cut(self, address: int) -> bool:
+        neighbour = self.known.get(address)
+        return neighbour is not None and neighbour.is_cut
+
+    def note_event(self) -> None:
+        """An event came by: the more there are, the more a wrong link costs."""
+        self._events += 1
+
+    def say_soon(self) -> None:
+        """A hello within a second or so, but never more often than allowed."""
+        spread_s = self._parameters.hello_min_s
+        earliest_s = max(self._last_hello_s + spread_s, self.host.now())
+        due_s = earliest_s + 0.5 * spread_s * self.host.random.random()
+        if due_s < self._due_s:
+            self._schedule(due_s - self.host.now())
+
+    # -- What is heard -----------------------------------------------------------------------------------------------
+
+    def _on_any_message(self, sender: int, message: Message) -> None:
+        now = self.host.now()
+        neighbour = self.known.get(sender)
+        if neighbour is None:
+            if len(self.known) >= NEIGHBOURS_MAX:
+                return
+            neighbour = self.known[sender] = Neighbour()
+            neighbour.period_s = self._parameters.hello_min_s
+            self._changed()
+            if not self._places.explains(sender):
+                self.say_soon()
+        neighbour.heard_s = now
+        self._places.heard(sender)
+        neighbour.is_far = self._places.is_far(sender)
+        if neighbour.is_cut:
+            neighbour.is_cut = False
+            self._changed()
+        if type(message) is Hello:
+            self._take_hello(sender, neighbour, message)
+        neighbour.due_s = now + 1.3 * neighbour.period_s
+        neighbour.until_s = now + (0.3 + _patience(neighbour.quality)) * neighbour.period_s
+
+    def _take_hello(self, sender: int, neighbour: Neighbour, hello: Hello) -> None:
+        me = self.host.address
+        missed = hello.number - neighbour.number - 1
+        if neighbour.number < 0 or missed < 0:
+            neighbour.quality = max(neighbour.quality, 0.5)  # it is new, or started again
+            neighbour.is_stranger = True
+        else:
+            neighbour.is_stranger = False
+            for _ in range(min(missed, 8)):
+                neighbour.quality *= 0.75
+            neighbour.quality += 0.25 * (1 - neighbour.quality)
+        neighbour.number = hello.number
+        neighbour.mutual = frozenset(hello.mutual)
+        knows_link = me in neighbour.mutual
+        neighbour.hears_me = knows_link or me in hello.heard
+        neighbour.period_s = min(hello.period_ds / 10, 2 * self._parameters.hello_max_s)
+        known = self._records.known.get(sender)
+        if known is not None and not known.has_place:
+            self._records.list_links(known, hello.mutual)
+        self._changed()
+        if not knows_link and not self._places.explains(sender):
+            self.say_soon()
+
+    def _on_failure(self, address: int, message: Message) -> None:
+        self.cut(address)
+
+    def cut(self, address: int) -> None:
+        """This link is not to be used until something is heard over it."""
+        neighbour = self.known.get(address)
+        if neighbour is None:
+            neighbour = self.known[address] = Neighbour()
+        if not neighbour.is_cut:
+            neighbour.is_cut = True
+            neighbour.until_s = max(neighbour.until_s, self.host.now() + self._parameters.hello_max_s)
+            self._changed()
+
+    def _changed(self) -> None:
+        self._cached_s = -1.0
+        self.changes += 1
+
+    # -- Hellos ------------------------------------------------------------------------------------------------------
+
+    def _schedule(self, delay_s: float) -> None:
+        self._due_s = self.host.now() + delay_s
+        self.host.set_timer(delay_s, (LinkTimer.HELLO, 0))
+
+    def _say_hello(self, key: int) -> None:
+        now = self.host.now()
+        self._forget_gone(now)
+        mutual = self.neighbours()
+        heard = sorted(
+            address for address, n in self.known.items() if address not in mutual and n.number >= 0 and not n.is_cut
+        )
+        self._adapt_period(mutual, now)
+        self._number += 1
+        wants, wheres = self._news.take(mutual, self.host.frame_bytes_max - 32 - 3 * len(self.known))
+        hello = Hello(
+            self._number,
+            round(self.period_s * 10),
+            tuple(sorted(mutual)),
+            tuple(heard),
+            self._records.wants_digest,
+            self._records.wheres_digest,
+            wants,
+            wheres,
+            self._receipts.take_all(),
+        )
+        self._last_hello_s = now
+        self.host.broadcast(hello)
+        self._schedule(self.period_s * (0.85 + 0.3 * self.host.random.random()))
+
+    def _forget_gone(self, now: float) -> None:
+        for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
+            del self.known[address]
+            self._changed()
+
+    def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
+        """A hello costs airtime; an event that meets a link that is gone costs more. What both cost together is least
+        with a period in inverse proportion to the root of links' changes times events."""
+        parameters = self._parameters
+        elapsed_s = max(now - self._last_hello_s, 0.001)
+        changed = 0
+        for address in mutual ^ self._mutual_then:
+            if address in mutual:
+                foreseen = self._places.explains(address) and not self.known[address].is_far
+            else:
+                foreseen = self._places.explains(address) and not self._places.is_near(address)
+            if not foreseen:
+                changed += 1
+        self._mutual_then = mutual
+        weight = min(1.0, elapsed_s / 20)
+        self._churn_per_s += weight * (changed / (elapsed_s * max(1, len(mutual))) - self._churn_per_s)
+        self._events_per_s += weight * (self._events / elapsed_s - self._events_per_s)
+        self._events = 0
+        wanted_s = (parameters.hello_price / max(self._churn_per_s * self._events_per_s, 1e-9)) ** 0.5
+        self.period_s = min(max(wanted_s, parameters.hello_min_s), parameters.hello_max_s)
+
+
+def _patience(quality: float) -> int:
+    """How many hellos in a row may be missing before a neighbour counts as gone: so many that it would be a rare
+    accident on a link of this quality."""
+    lost = min(max(1 - quality, 0.02), 0.9)
+    missing, chance = 1, lost
+    while chance > RARE and missing < 6:
+        missing += 1
+        chance *= lost
+    return missing

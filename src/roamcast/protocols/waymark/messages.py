@@ -1,0 +1,92 @@
+"""What nodes of Waymark say to each other.
+
+`Want` and `Where` are records: what a node says of itself, for the whole network. Only the node itself issues them;
+others pass them on unchanged, except that ages and places are moved on to the moment of sending, so that no clocks need
+to agree.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+from roamcast.events import Event
+from roamcast.fields import Address, Counter, Hops, SignedCounter, SmallCounter
+from roamcast.interests import Interest
+from roamcast.protocols.api import Category, Message
+
+Place = tuple[SignedCounter, SignedCounter, SignedCounter, SignedCounter]
+"""East and north of the area's corner in tenths of a metre, then the velocity in centimetres per second."""
+
+
+class Want(msgspec.Struct, frozen=True, array_like=True):
+    """What a node's application wants."""
+
+    node: Address
+    number: Counter  # the higher is the newer
+    since_ds: Counter  # for how long it has wanted this, in tenths of a second
+    interest: Interest | None
+
+
+class Where(msgspec.Struct, frozen=True, array_like=True):
+    """Which links a node has: those that its place lets one expect, plus `extra`, minus `lacks`."""
+
+    node: Address
+    number: Counter  # the higher is the newer
+    place: Place | None
+    extra: tuple[Address, ...]  # neighbours that its place does not explain; without a place, all of them; ascending
+    lacks: tuple[Address, ...]  # nodes that its place would make neighbours, but that it does not hear; ascending
+
+
+class Hello(Message, frozen=True, tag=16):
+    """A node's links to its neighbours, and whatever news they may lack."""
+
+    category: ClassVar[Category] = "maintenance"
+
+    number: Counter  # counts this node's hellos; a gap tells how many were lost
+    period_ds: SmallCounter  # the next one is due after so many tenths of a second
+    mutual: tuple[Address, ...]  # neighbours that it hears and that hear it, ascending
+    heard: tuple[Address, ...]  # others that it hears, ascending
+    wants_digest: SmallCounter  # of all wants that it knows
+    wheres_digest: SmallCounter  # of all wheres that it knows
+    wants: tuple[Want, ...] = ()
+    wheres: tuple[Where, ...] = ()
+    receipts: tuple[Counter, ...] = ()  # as in `Receipt`
+
+
+class News(Message, frozen=True, tag=17):
+    """Records that some neighbour may lack; and, if `is_listing`, the numbers of all records that the sender has."""
+
+    category: ClassVar[Category] = "maintenance"
+
+    wants: tuple[Want, ...] = ()
+    wheres: tuple[Where, ...] = ()
+    is_listing: bool = False
+    listing: tuple[Counter, ...] = ()  # address, number of its want, number of its where (0: none), address, ...
+
+
+class Carry(Message, frozen=True, tag=18):
+    """An event on its way to destinations."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    hops: Hops  # frames in a row that brought it to whoever gets this one
+    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it
+    receipts: tuple[Counter, ...]  # as in `Receipt`
+    event: Event
+
+
+class Spread(Message, frozen=True, tag=19):
+    """An event on its way to everybody, from a node that does not know enough to name destinations."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    hops: Hops  # frames in a row that brought it to whoever gets this one
+    event: Event
+
+
+class Receipt(Message, frozen=True, tag=20):
+    """Events that the sender of this frame got: publisher, number, publisher, number, ..."""
+
+    category: ClassVar[Category] = "publish_subscribe"
+
+    receipts: tuple[Counter, ...]

@@ -1,0 +1,40 @@
+"""What can be tuned about Waymark."""
+
+from roamcast.protocols import api
+from roamcast.protocols.api import require
+
+
+class WaymarkParameters(api.Parameters, frozen=True):
+    # Knowledge: links
+    hello_min_s: float = 1.0  # shortest time between two hellos of a node; below hello_max_s
+    hello_max_s: float = 12.0  # longest time between two hellos; longer is cheaper, and finds new links later
+    hello_price: float = 1.2  # a hello is worth as much as so many events that meet a broken link; higher: fewer hellos
+    quality_min: float = 0.4  # links that lose more hellos than 1 minus this are not used
+    # Knowledge: records
+    stray_m: float = 4.0  # a node this far from where it said it would be says where it is
+    check_s: float = 0.5  # how often it looks
+    news_s: float = 1.0  # urgent news wait up to this long for company
+    where_periods: float = 1.0  # a change of links is told to the network at most every so many hello periods
+    settle_s: float = 2.5  # a node that has been up for less spreads its events to everybody
+    # Forwarding
+    jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this
+    hops_max: int = 64  # an event is not passed on farther than this
+    # Repair
+    response_min_s: float = 0.0009  # relays take turns at this distance at least; about the airtime of an event
+    relay_wait_s: float = 0.012  # a relay has this long at least to be heard passing an event on
+    receipt_s: float = 0.4  # receipts of leaves wait this long for company; 0: no receipts, no repair of leaves
+    tries_max: int = 3  # how often a node takes on the same destination of an event
+    # Custody
+    custody_s: float = 60.0  # events without a path are kept this long; 0: not at all
+
+    def __post_init__(self) -> None:
+        require(0 < self.hello_min_s < self.hello_max_s, "hello_min_s", self.hello_min_s, "above 0, below hello_max_s")
+        require(self.hello_max_s <= 3600, "hello_max_s", self.hello_max_s, "at most 3600")
+        require(self.hello_price > 0, "hello_price", self.hello_price, "above 0")
+        require(0 <= self.quality_min <= 1, "quality_min", self.quality_min, "between 0 and 1")
+        require(self.jitter_s >= 0, "jitter_s", self.jitter_s, "at least 0")
+        require(1 <= self.hops_max <= 255, "hops_max", self.hops_max, "between 1 and 255")
+        require(self.response_min_s > 0, "response_min_s", self.response_min_s, "above 0")
+        require(self.relay_wait_s > 0, "relay_wait_s", self.relay_wait_s, "above 0")
+        require(self.receipt_s >= 0, "receipt_s", self.receipt_s, "at least 0")
+        require(0 <= self.tries_max <= 100, "tries_max", self.tries_max, "between 0 and 100")

@@ -1,0 +1,63 @@
+"""Places: what positions tell about links, and how far the radio reaches.
+
+The reach is learned from the distances at which neighbours are heard; what the operator said about it is only where
+learning starts. Around the reach nothing can be said: a node is expected to be heard only within `NEAR` of it, and
+expected not to be only beyond `FAR`.
+"""
+
+from typing import Final
+
+from roamcast.protocols.api import Host
+from roamcast.protocols.waymark.records import Known, Records
+
+NEAR: Final = 0.9
+FAR: Final = 1.1
+SAMPLES_MAX: Final = 128
+
+
+class Places:
+    def __init__(self, host: Host, records: Records) -> None:
+        self._host = host
+        self._records = records
+        self.reach_m = 0.0 if host.site is None else host.site.range_m
+        self._distances_m: list[float] = []
+
+    def heard(self, node: int) -> None:
+        """A frame came from a node: how far away is it?"""
+        own, known = self._records.own, self._records.known.get(node)
+        if known is None or not known.has_place or not own.has_place:
+            return
+        distances_m = self._distances_m
+        distances_m.append(self.distance_m(own, known))
+        if len(distances_m) > SAMPLES_MAX:
+            del distances_m[0]
+        if self._host.site is None:
+            self.reach_m = max(distances_m)
+
+    def distance_m(self, one: Known, other: Known) -> float:
+        now = self._host.now()
+        one_s, other_s = now - one.place_s, now - other.place_s
+        dx = one.x + one.vx * one_s - other.x - other.vx * other_s
+        dy = one.y + one.vy * one_s - other.y - other.vy * other_s
+        return float((dx * dx + dy * dy) ** 0.5)
+
+    def is_near(self, node: int) -> bool:
+        """Whether this node should hear it."""
+        known = self._records.known.get(node)
+        own = self._records.own
+        if known is None or not known.has_place or not own.has_place:
+            return False
+        return self.distance_m(own, known) < NEAR * self.reach_m
+
+    def is_far(self, node: int) -> bool:
+        """Whether this node should not hear it."""
+        known = self._records.known.get(node)
+        own = self._records.own
+        if known is None or not known.has_place or not own.has_place:
+            return False
+        return self.distance_m(own, known) > FAR * self.reach_m
+
+    def explains(self, node: int) -> bool:
+        """Whether places say anything about the link with it."""
+        known = self._records.known.get(node)
+        return known is not None and known.has_place and self._records.own.has_place

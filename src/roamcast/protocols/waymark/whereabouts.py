@@ -1,0 +1,97 @@
+"""Whereabouts: what this node tells the network about its place and its links.
+
+A node that knows where it is says so, with its velocity, and says it again only when it has strayed from what this
+foretold. Its links follow from places; only exceptions are listed: neighbours too far off to be expected (`extra`), and
+nodes so near that they ought to be heard, but are not (`lacks`). A node that does not know where it is lists all its
+neighbours as `extra`. So wrong places are corrected by what is measured, and right ones make knowledge cheap.
+"""
+
+from enum import StrEnum
+
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.waymark.links import Links
+from roamcast.protocols.waymark.news import Spreading
+from roamcast.protocols.waymark.parameters import WaymarkParameters
+from roamcast.protocols.waymark.places import Places
+from roamcast.protocols.waymark.records import Records
+
+
+class WhereaboutsTimer(StrEnum):
+    CHECK = "whereabouts.check"  # look whether this node is where it said, and whether its links are as it said
+
+
+class Whereabouts(Component):
+    def __init__(
+        self,
+        host: Host,
+        parameters: WaymarkParameters,
+        records: Records,
+        links: Links,
+        places: Places,
+        news: Spreading,
+    ) -> None:
+        super().__init__(host)
+        self._parameters = parameters
+        self._records = records
+        self._links = links
+        self._places = places
+        self._news = news
+        self._told_s = -1e9
+        self._links_then = -1
+        self._extra: tuple[int, ...] = ()
+        self._lacks: tuple[int, ...] = ()
+
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on_timer(WhereaboutsTimer.CHECK, self._check)
+
+    def start(self) -> None:
+        if self._place() is not None:
+            self._tell(is_urgent=True)
+        self.host.set_timer(self._parameters.check_s * (0.5 + self.host.random.random()), (WhereaboutsTimer.CHECK, 0))
+
+    def _place(self) -> tuple[float, float, float, float] | None:
+        place, velocity = self.host.position(), self.host.velocity()
+        if place is None:
+            return None
+        return (*place, *(velocity or (0.0, 0.0)))
+
+    def _check(self, key: int) -> None:
+        self.host.set_timer(self._parameters.check_s, (WhereaboutsTimer.CHECK, 0))
+        place = self._place()
+        if place is not None and self._has_strayed(place):
+            self._tell(is_urgent=True)
+        elif self._links.changes != self._links_then:
+            rest_s = self._parameters.where_periods * self._links.period_s
+            if self.host.now() - self._told_s >= rest_s:
+                self._links_then = self._links.changes
+                self._find_exceptions()
+                own = self._records.own
+                if self._extra != own.extra or self._lacks != own.lacks:
+                    self._tell(is_urgent=False)
+
+    def _has_strayed(self, place: tuple[float, float, float, float]) -> bool:
+        own = self._records.own
+        if not own.has_place:
+            return True
+        age_s = self.host.now() - own.place_s
+        dx, dy = own.x + own.vx * age_s - place[0], own.y + own.vy * age_s - place[1]
+        return bool(dx * dx + dy * dy > self._parameters.stray_m**2)
+
+    def _tell(self, is_urgent: bool) -> None:
+        self._told_s = self.host.now()
+        self._find_exceptions()
+        self._records.own_where_changed(self._place(), self._extra, self._lacks)
+        self._news.own_where_changed(is_urgent)
+
+    def _find_exceptions(self) -> None:
+        own = self._records.own
+        neighbours = self._links.neighbours()
+        if not own.has_place:
+            self._extra = tuple(sorted(neighbours))
+            self._lacks = ()
+            return
+        links = self._links
+        explains, is_near = self._places.explains, self._places.is_near
+        self._extra = tuple(sorted(n for n in neighbours if not explains(n) or links.known[n].is_far))
+        self._lacks = tuple(sorted(n for n, neighbour in links.known.items() if neighbour.is_cut and is_near(n)))

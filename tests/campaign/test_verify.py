@@ -1,0 +1,170 @@
+"""Lost, cut and altered files are found, named and set aside, and their runs simulated again: by the command line."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from roamcast import cli
+from roamcast.analysis.source import read_traces
+from roamcast.campaign.store import Store
+from roamcast.campaign.verify import verify
+
+CAMPAIGN = """
+protocols = ["flooding", "gossip"]
+seeds = 3
+[scenario]
+nodes = 8
+area_m = 300
+duration_s = 12
+"""
+
+
+def answer(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, Any, str]:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["campaign", *map(str, words), "--json"])
+    out, err = capfd.readouterr()
+    return int(ended.value.code or 0), json.loads(out), err
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("whole")
+    (place / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        cli.main(["campaign", "run", str(place / "campaign.toml"), "--out", str(place / "out"), "--no-report"])
+    return place
+
+
+@pytest.fixture
+def campaign(whole: Path, tmp_path: Path) -> Store:
+    shutil.copytree(whole, tmp_path / "copy")
+    return Store(tmp_path / "copy" / "out")
+
+
+def rows(spark: SparkSession, store: Store) -> list[str]:
+    frame = read_traces(spark, store.directory).where("kind <> 'run'")
+    return sorted(map(repr, frame.toArrow().to_pylist()))
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGE = pytest.mark.parametrize(
+    ("kind", "damage", "said"),
+    [("delivered", delete, "is missing"), ("run", delete, "is missing"), ("end", cut, "bytes instead of"),
+     ("published", flip, "was altered")],
+)  # fmt: skip
+
+
+def damaged_file(store: Store, kind: str) -> str:
+    return next(file.path for commit in store.commits() for file in commit.files if file.kind == kind)
+
+
+@DAMAGE
+def test_a_damaged_batch_is_named_and_its_runs_are_simulated_again(
+    spark: SparkSession,
+    campaign: Store,
+    capfd: pytest.CaptureFixture[str],
+    kind: str,
+    damage: Callable[[Path], None],
+    said: str,
+) -> None:
+    before, outcomes = rows(spark, campaign), campaign.outcomes()
+    path = damaged_file(campaign, kind)
+    damage(campaign.trace.path / path)
+
+    code, told, err = answer(capfd, "verify", campaign.directory)
+    assert code == 1
+    [found] = told["damaged"]
+    assert (found["path"], said in found["what"]) == (f"trace/{path}", True)
+    assert path in err
+    assert "roamcast campaign run" in err
+    assert told["runs"] == len(campaign.outcomes()) == 6 - found["runs"] < 6
+    assert not any("delivered" in file.path for commit in campaign.commits() for file in commit.files) or told["runs"]
+
+    file = campaign.directory.path.parent / "campaign.toml"
+    code, told, _ = answer(capfd, "run", file, "--out", campaign.directory, "--no-report")
+    assert (code, told["runs"], told["already_there"]) == (0, 6, 6 - found["runs"])
+    assert rows(spark, campaign) == before
+    assert {name: run.detail for name, run in campaign.outcomes().items()} == {
+        name: run.detail for name, run in outcomes.items()
+    }
+    assert verify(campaign.directory) == []
+
+
+def test_running_again_mends_without_being_asked(
+    spark: SparkSession, campaign: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = rows(spark, campaign)
+    delete(campaign.trace.path / damaged_file(campaign, "run"))
+    file = campaign.directory.path.parent / "campaign.toml"
+    code, told, err = answer(capfd, "run", file, "--out", campaign.directory, "--no-report")
+    assert (code, len(told["damaged"])) == (0, 1)
+    assert "is missing" in err
+    assert rows(spark, campaign) == before
+
+
+def test_a_report_says_what_it_leaves_out(
+    spark: SparkSession, campaign: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    commits = campaign.commits()
+    delete(campaign.trace.path / damaged_file(campaign, "delivered"))
+    code, told, err = answer(capfd, "report", campaign.directory)
+    assert (code, len(told["damaged"])) == (1, 1)
+    lost = len(commits[0].runs)
+    html = (campaign.directory.path / "report.html").read_text(encoding="utf-8")
+    assert f"{lost} run{'s have' if lost > 1 else ' has'} not been simulated yet" in html
+    assert "roamcast campaign run" in err
+
+
+def test_no_flipped_bit_goes_unnoticed(campaign: Store) -> None:
+    """Anywhere in any file: in a page, a page's header or the footer."""
+    draws = random.Random(7)
+    files = [file for commit in campaign.commits() for file in commit.files]
+    for _ in range(60):
+        file = draws.choice(files)
+        path = campaign.trace.path / file.path
+        content = bytearray(path.read_bytes())
+        place, bit = draws.randrange(len(content)), 1 << draws.randrange(8)
+        content[place] ^= bit
+        path.write_bytes(content)
+        shutil.copytree(campaign.directory.path / "commits", campaign.directory.path / "kept")
+        assert [damage.path for damage in verify(campaign.directory)] == [f"trace/{file.path}"]
+        _put_back(campaign)
+        content[place] ^= bit
+        path.write_bytes(content)
+    assert verify(campaign.directory) == []
+
+
+def _put_back(store: Store) -> None:
+    """Undoes a quarantine."""
+    place = store.directory.path
+    shutil.copytree(place / "quarantine" / "trace", place / "trace", dirs_exist_ok=True)
+    shutil.rmtree(place / "quarantine")
+    shutil.rmtree(place / "commits")
+    (place / "kept").rename(place / "commits")
+
+
+def test_a_damaged_commit_is_set_aside_like_its_batch(campaign: Store) -> None:
+    first = campaign.commits()[0]
+    campaign.directory.write(first.name, b'{"batch": 0, "fil')
+    [damage] = verify(campaign.directory)
+    assert damage.path == first.name
+    assert len(campaign.outcomes()) == 6 - len(first.runs)

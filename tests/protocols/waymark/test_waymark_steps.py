@@ -1,0 +1,185 @@
+"""Waymark, step by step, in networks of a few nodes."""
+
+from typing import Any
+
+from roamcast.events import event_id
+from roamcast.interests import Intervals
+from roamcast.protocols.api import Site
+from roamcast.protocols.waymark.messages import News, Want
+from roamcast.testing import TinyNet, line
+
+ALL = Intervals.of((0, 100))
+SITE = Site(1000.0, 1000.0, 250.0)
+Links = list[tuple[int, int]]
+
+
+def settled(links: Links, subscribers: list[int], places: dict[int, tuple[float, float]] | None = None) -> TinyNet[Any]:
+    """A network in which everybody knows who wants what."""
+    net: TinyNet[Any] = TinyNet(links, "waymark", site=SITE, positions_m=places or {})
+    for node in subscribers:
+        net.subscribe(node, ALL)
+    net.run(15.0)
+    return net
+
+
+def carriers(net: TinyNet[Any], since_s: float) -> list[int]:
+    """Who sent the event on."""
+    return [
+        r.node for r in net.records if r.time_s >= since_s and r.kind in ("broadcast", "send") and "Carry" in r.text
+    ]
+
+
+def test_an_event_takes_the_path_to_its_subscriber_and_no_other() -> None:
+    net = settled([*line(4), (0, 4), (4, 5)], [3])
+    start_s = net.now_s
+    event = net.publish(0, 42)
+    net.run(1.0)
+    assert net.receivers(event) == [3]
+    assert carriers(net, start_s) == [0, 1, 2]
+
+
+def test_one_frame_serves_all_neighbours() -> None:
+    net = settled([(0, 1), (0, 2), (0, 3), (0, 4)], [1, 2, 3])
+    start_s = net.now_s
+    event = net.publish(0, 42)
+    net.run(2.0)
+    assert net.receivers(event) == [1, 2, 3]
+    assert carriers(net, start_s) == [0]
+
+
+def test_nobody_sends_what_nobody_wants() -> None:
+    net = settled(line(3), [2])
+    start_s = net.now_s
+    net.publish(0, 500)
+    net.run(1.0)
+    assert carriers(net, start_s) == []
+
+
+def test_places_stand_in_for_lists_of_links() -> None:
+    places = {node: (200.0 * node, 0.0) for node in range(4)}
+    net = settled(line(4), [3], places)
+    known = net.node(0).records.known[3]
+    assert known.has_place
+    assert known.extra == ()
+    event = net.publish(0, 42)
+    net.run(1.0)
+    assert net.receivers(event) == [3]
+
+
+def test_without_places_nodes_tell_their_links() -> None:
+    net = settled(line(4), [3])
+    assert net.node(0).records.known[2].extra == (1, 3)
+
+
+def test_a_lost_frame_is_sent_again() -> None:
+    net = settled(line(4), [3])
+    net.drop("Carry", receiver=2)
+    event = net.publish(0, 42)
+    net.run(2.0)
+    assert net.receivers(event) == [3]
+
+
+def test_a_leaf_that_confirms_nothing_gets_the_event_again() -> None:
+    net = settled([(0, 1), (0, 2)], [1, 2])
+    net.drop("Carry", receiver=2)
+    event = net.publish(0, 42)
+    net.run(0.1)
+    assert net.receivers(event) == [1]
+    net.run(2.0)
+    assert net.receivers(event) == [1, 2]
+
+
+def test_an_event_goes_around_a_relay_that_crashed() -> None:
+    net = settled([(0, 1), (1, 3), (0, 2), (2, 3)], [3])
+    event = net.publish(0, 1)
+    net.run(1.0)
+    relay = carriers(net, 15.0)[1]
+    net.crash(relay)
+    event = net.publish(0, 2)
+    net.run(1.0)
+    assert net.receivers(event) == [3]
+
+
+def test_an_event_is_kept_until_there_is_a_path() -> None:
+    net = settled(line(3), [2])
+    net.unlink(1, 2)
+    net.run(1.0)
+    event = net.publish(0, 42)
+    net.run(10.0)
+    assert net.receivers(event) == []
+    net.link(1, 2)
+    net.run(20.0)
+    assert net.receivers(event) == [2]
+
+
+def test_custody_can_be_switched_off() -> None:
+    net: TinyNet[Any] = TinyNet(line(3), "waymark", {"custody_s": 0.0})
+    net.subscribe(2, ALL)
+    net.run(15.0)
+    net.unlink(1, 2)
+    net.run(1.0)
+    event = net.publish(0, 42)
+    net.run(10.0)
+    net.link(1, 2)
+    net.run(30.0)
+    assert net.receivers(event) == []
+
+
+def test_a_node_that_knows_nothing_yet_spreads_its_event() -> None:
+    net: TinyNet[Any] = TinyNet(line(4), "waymark")
+    net.subscribe(3, ALL)
+    event = net.publish(0, 42)
+    net.run(0.5)
+    assert net.frames["Spread"] >= 3
+    assert net.receivers(event) == [3]
+
+
+def test_a_newcomer_learns_everything_and_everybody_learns_of_it() -> None:
+    net = settled(line(4), [0])
+    net.restart(3)
+    net.subscribe(3, ALL)
+    net.run(20.0)
+    assert sorted(net.node(3).records.known) == [0, 1, 2, 3]
+    from_newcomer, to_newcomer = net.publish(3, 1), net.publish(0, 2)
+    net.run(1.0)
+    assert net.receivers(from_newcomer) == [0]
+    assert net.receivers(to_newcomer) == [3]
+
+
+def test_unsubscribing_is_heard_everywhere() -> None:
+    net = settled(line(3), [2])
+    net.unsubscribe(2, ALL)
+    net.run(5.0)
+    start_s = net.now_s
+    net.publish(0, 42)
+    net.run(1.0)
+    assert carriers(net, start_s) == []
+
+
+def test_what_a_node_says_itself_beats_what_others_say_of_it() -> None:
+    net = settled(line(3), [2])
+    records = net.node(1).records
+    number = records.known[2].want_number
+    assert records.learn_want(Want(2, number + 500, 0, None), False) == 1
+    assert records.known[2].interest is None
+    assert records.learn_want(Want(2, number + 1, 0, ALL), True) == 1
+    assert records.known[2].interest == ALL
+
+
+def test_a_node_contradicts_what_was_made_up_about_it() -> None:
+    net = settled(line(3), [2])
+    made_up = Want(2, net.node(2).records.own.want_number + 7, 0, None)
+    net.node(0).on_message(1, News((made_up,)))
+    net.node(1).on_message(0, News((made_up,)))
+    net.run(30.0)
+    event = net.publish(0, 42)
+    net.run(1.0)
+    assert net.receivers(event) == [2]
+
+
+def test_no_delivery_twice_and_none_of_its_own() -> None:
+    net = settled([(0, 1), (1, 2), (2, 0)], [0, 1, 2])
+    event = net.publish(0, 42)
+    net.run(5.0)
+    assert net.receivers(event) == [1, 2]
+    assert event.id == event_id(0, 1)
