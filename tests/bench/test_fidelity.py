@@ -62,6 +62,7 @@ def test_floods_over_shadowed_links_agree_with_ns3(
 def test_unicasts_over_shadowed_links_agree_with_ns3(
     shadowed: list[dict[str, Any]], figure: str, allowed: float
 ) -> None:
+    """At 50 packets/s per node, and at 120, close to saturation."""
     differences = [row["difference"][figure] for comparison in shadowed for row in comparison["unicast"]]
     assert len(differences) == 4
     assert abs(np.mean(differences)) <= allowed

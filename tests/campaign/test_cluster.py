@@ -1,7 +1,8 @@
 """The same campaign on a real cluster: a standalone master and two workers from the installed PySpark, on loopback.
 
-The executors have no path to Roamcast: they import it from the archive that the driver ships. One of two campaigns runs
-with tasks that fail on their first attempt.
+The executors have no Roamcast of their own, nor the protocol `owncluster:Loud`: both come in archives that the driver
+ships. One of two campaigns runs with tasks that fail on their first attempt. A third has a place that is another
+directory for every process, as a disk that is not shared would be.
 """
 
 import json
@@ -26,13 +27,15 @@ from roamcast.campaign.store import Store
 SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE_S = 300
 CAMPAIGN = """
-protocols = ["flooding", "gossip"]
+protocols = ["flooding", "owncluster:Loud"]
 seeds = 3
 [scenario]
 nodes = 12
 area_m = 400
 duration_s = 12
 """
+
+OWN = "from roamcast.protocols.flooding import Flooding\n\n\nclass Loud(Flooding):\n    name = 'loud'\n"
 
 DRIVER = """
 import json, sys
@@ -43,6 +46,7 @@ from roamcast.analysis.analyse import Precision
 from roamcast.campaign.conduct import Conductor
 from roamcast.campaign.session import start_session
 from roamcast.campaign.worker import simulate_runs
+from roamcast.errors import ConfigurationError
 
 master, file, directory = sys.argv[1:]
 
@@ -67,6 +71,11 @@ for name, worker in (("smooth", smooth), ("failing", failing_at_first)):
     conductor = Conductor(Path(file), Path(directory) / name, master=master)
     ending = conductor.conduct(session, precise=Precision(session, conductor.store), worker=worker, tell=said.append)
     assert ending.failed == [], ending.failed
+try:
+    conductor = Conductor(Path(file), "/proc/self/cwd/unshared", master=master)
+    conductor.conduct(session, precise=Precision(session, conductor.store))
+except ConfigurationError as error:
+    said.append(str(error))
 executors = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 print(json.dumps({"said": said, "executors": executors}))
 session.stop()
@@ -85,6 +94,10 @@ def cluster(directory: Path) -> Iterator[str]:
     """A master and two workers; each is ended by its own process id."""
     home = Path(pyspark.__file__).parent
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+    hidden = directory / "hidden" / "roamcast"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('not installed here')", encoding="utf-8")
+    environment["PYTHONPATH"] = str(hidden.parent)
     environment |= {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
@@ -134,15 +147,19 @@ def rows(spark: SparkSession, store: Store) -> list[str]:
 
 
 def test_a_cluster_gives_the_rows_of_the_embedded_session_also_when_tasks_fail(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "campaign.toml"
     file.write_text(CAMPAIGN, encoding="utf-8")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "owncluster.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "own"))
     with cluster(tmp_path) as master:
-        environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+        environment = os.environ | {"PYTHONPATH": f"{SOURCE}:{tmp_path / 'own'}"}
         driver = subprocess.run(
             [sys.executable, "-c", DRIVER, master, str(file), str(tmp_path)],
             env=environment,
+            cwd=tmp_path / "own",
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -151,7 +168,9 @@ def test_a_cluster_gives_the_rows_of_the_embedded_session_also_when_tasks_fail(
     assert driver.returncode == 0, driver.stderr
     said = json.loads(driver.stdout.splitlines()[-1])
     assert said["executors"] == 2
-    assert all("shipped by the driver" in line for line in said["said"]), said
+    assert [line for line in said["said"] if "shipped by the driver" in line] == said["said"][:2]
+    assert said["said"][2].startswith("out: '/proc/self/cwd/unshared' is not shared: the executor on ")
+    assert "a URI such as s3://bucket/path" in said["said"][2]
 
     here = Conductor(file, tmp_path / "here", master="local[2]")
     here.conduct(spark, precise=Precision(spark, here.store))

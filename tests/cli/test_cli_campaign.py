@@ -75,6 +75,47 @@ def test_export_writes_every_table(directory: Path, tmp_path: Path, capfd: pytes
     assert {"protocol", "seed", "delivery_ratio"} <= set(runs.columns)
 
 
+def test_another_campaign_does_not_go_into_the_same_place(
+    directory: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(CAMPAIGN.replace("nodes = 10", "nodes = 11"), encoding="utf-8")
+    code, _, err = answer(capfd, "run", other, "--out", directory)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds another campaign" in err
+    other.write_text(CAMPAIGN.replace("seeds = 2", "seeds = [2]"), encoding="utf-8")  # has points in common
+    code, said, _ = answer(capfd, "run", other, "--out", directory, "--no-report", "--json")
+    assert (code, said["already_there"]) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(["--out", "/proc/foo"], "/proc/foo"), (["--out", "gopher://x/y"], "gopher"), (["--conf", "ui=true"], "ui=true")],
+)
+def test_a_place_that_cannot_be_used_is_refused_before_spark_starts(
+    tmp_path: Path, words: list[str], named: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.toml").write_text(CAMPAIGN, encoding="utf-8")
+    out = [] if "--out" in words else ["--out", str(tmp_path / "out")]
+    code, _, err = answer(capfd, "run", tmp_path / "small.toml", *out, *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert named in err
+    assert "Spark" not in err
+
+
+def test_compact_and_vacuum_leave_the_runs_as_they_are(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from roamcast.campaign.store import Store
+
+    before = Store(directory).outcomes()
+    code, said, _ = answer(capfd, "compact", directory, "--json")
+    assert (code, said["files_after"] <= said["files_before"]) == (0, True)
+    code, said, _ = answer(capfd, "vacuum", directory, "--json")
+    assert code == 0
+    plan = set(Store(directory).plan()["run_id"].to_pylist())
+    assert Store(directory).outcomes() == {name: before[name] for name in before if name in plan}
+    assert answer(capfd, "verify", directory, "--json")[0] == 0
+
+
 def test_failed_runs_show_in_the_exit_code(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +151,9 @@ def test_failed_runs_show_in_the_exit_code(
         (["export", "nowhere"], "nowhere"),
         (["replay", "nowhere", "1234"], "nowhere"),
         (["export", "nowhere", "--format", "xml"], "xml"),
+        (["verify", "nowhere"], "nowhere"),
+        (["compact", "nowhere"], "nowhere"),
+        (["vacuum", "nowhere"], "nowhere"),
     ],
 )
 def test_a_mistake_is_one_line(

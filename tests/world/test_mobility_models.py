@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from math import hypot, pi
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.mobility.gallery import PLAYERS_RADIUS_M, course_m
 from roamcast.world.scenario import Mobility, Scenario
+from roamcast.world.scenario_file import read_run
 
 
 def moving(scenario: Scenario, seed: int = 1) -> Movements:
@@ -168,3 +170,8 @@ def test_a_course_that_cannot_be_is_refused() -> None:
     narrow = Scenario(nodes=60, area_m=(900.0, 70.0), mobility=GOLF)
     with pytest.raises(ConfigurationError, match=r"group_radius_m = 40.0: must be below half of the area's shorter"):
         moving(narrow)
+
+
+def test_the_example_of_a_tournament_is_one() -> None:
+    run = read_run(Path(__file__).parents[2] / "examples" / "golf.toml")
+    assert moving(run.scenario).nodes == run.scenario.nodes == 120

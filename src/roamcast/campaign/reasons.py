@@ -23,7 +23,7 @@ def reason(error: BaseException) -> str:
 
 
 def _from_python(lines: list[str]) -> str:
-    starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    starts = [number for number, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     if not starts:
         return ""
     for line in lines[starts[-1] + 1 :]:

@@ -78,7 +78,7 @@ class Store:
     def __init__(self, directory: str | Path | Location) -> None:
         self.directory = Location(directory)
         self.trace = self.directory / TRACE
-        self.report = f"{self.directory}/report.html"
+        self.report = str(self.directory / "report.html")
         self.owner = uuid.uuid4().hex[:8]
         self._next = 0
 
@@ -142,14 +142,25 @@ class Store:
         self.require_writable()
         with locked(self.directory, self.owner):
             damages = verify(self.directory)
-            if layout_of(self.directory) < LAYOUT:
-                self._adopt()
-            self.directory.write(ABOUT, msgspec.json.encode(manifest))
-            self.directory.write("campaign.toml", manifest.text.encode())
-            commits = all_commits(self.directory)
-            self._next = max((commit.batch for commit in commits), default=-1) + 1
-            self.remove_unnamed(commits)
+            self._continue(manifest)
+            self.remove_unnamed(all_commits(self.directory))
             yield damages
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Owns the place while it lasts, to rearrange what is there."""
+        manifest = self.manifest()
+        with locked(self.directory, self.owner):
+            self._continue(msgspec.structs.replace(manifest, version=LAYOUT))
+            yield
+
+    def _continue(self, manifest: Manifest) -> None:
+        """Makes the campaign one of the present layout, with new batches to come."""
+        if layout_of(self.directory) < LAYOUT:
+            self._adopt()
+        self.directory.write(ABOUT, msgspec.json.encode(manifest))
+        self.directory.write("campaign.toml", manifest.text.encode())
+        self._next = max((commit.batch for commit in all_commits(self.directory)), default=-1) + 1
 
     def _adopt(self) -> None:
         """Gives the batches of a campaign of layout 1 their commits."""

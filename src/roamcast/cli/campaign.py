@@ -177,6 +177,32 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def compact(directory: Directory, as_json: AsJson = False) -> None:
+    """Put many small trace files together into few large ones; the old ones stay until vacuum."""
+    from roamcast.campaign import compact as storage
+
+    _held_together(directory)
+    change = storage.compact(Store(directory))
+    if as_json:
+        print_json(change._asdict())
+    else:
+        console().print(f"{change.files_before:,} files became {change.files_after:,}")
+
+
+@app.command()
+def vacuum(directory: Directory, as_json: AsJson = False) -> None:
+    """Remove runs that the plan no longer has, replaced and quarantined files, and leftovers."""
+    from roamcast.campaign import compact as storage
+
+    _held_together(directory)
+    change = storage.vacuum(Store(directory))
+    if as_json:
+        print_json(change._asdict())
+    else:
+        console().print(f"{change.runs_removed:,} runs and {change.objects_removed:,} files were removed")
+
+
+@app.command()
 def export(
     directory: Directory,
     file_format: Annotated[Literal["csv", "parquet"], typer.Option("--format", help="Of the tables.")] = "csv",
@@ -274,6 +300,12 @@ def _verified(directory: str) -> list[Damage]:
     if damages:
         _say(f"the runs of damaged batches are missing now. To simulate them again:\n  {manifest.command}")
     return damages
+
+
+def _held_together(directory: str) -> None:
+    """Refuses to rearrange damaged files."""
+    if _verified(directory):
+        raise typer.Exit(SOME_FAILED)
 
 
 def _tell_damages(damages: list[Damage]) -> None:

@@ -38,6 +38,7 @@ QUICK_SEEDS, PAPER_SEEDS = 20, 200
 AS_PUBLISHED: Tables = {
     "graph": "cells",  # Cell Hash Routing
     "margin_cells": 0.0,
+    "nearest_points": 2,
     "filter_at_rendezvous": False,  # topics need none
     "notification_tree": False,
     "link_failures_max": 1,

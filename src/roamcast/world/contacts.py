@@ -29,7 +29,7 @@ RANGE_SLACK: Final = 1e-9
 """Relative: nodes of a lattice spaced exactly by the range are in range, whatever rounding says."""
 
 TOUCHING_S: Final = 1e-9
-"""Contacts of a pair closer in time than this are one, and shorter ones are none: no frame is that short."""
+"""Contacts of a pair that are closer in time are merged; shorter ones are dropped, because no frame is that short."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class ContactPlan:
 
         def root(node: int) -> int:
             while lowest[node] != node:
-                lowest[node] = node = lowest[lowest[node]]  # halves the way for those who follow
+                lowest[node] = node = lowest[lowest[node]]  # halves the path for later searches
             return node
 
         for a, b in zip(*(ends.tolist() for ends in self.at(t_s)), strict=True):
@@ -88,7 +88,7 @@ class ContactPlan:
         return _plan(self.nodes, self.duration_s, self.a, self.b, from_s, until_s)
 
     def partitioned(self, movements: Movements | None, partitions: tuple[Partition, ...]) -> "ContactPlan":
-        """Without the times when a partition stands between the two: one inside its rectangle, the other outside."""
+        """Without the times when a partition separates the two: one inside its rectangle, the other outside."""
         plan = self
         for partition in partitions:
             if movements is None:

@@ -1,11 +1,11 @@
-"""The golf forum's applications: what the gallery publishes and asks for, drawn at random.
+"""The golf forum's applications: what the gallery publishes and subscribes to, drawn at random.
 
-Every value of an event is drawn evenly from all that the schema allows. Scores of real players are not spread evenly,
-but only so is the share of events that a subscription matches a simple product, and can be met as it is asked for.
+Every value of an event is uniform over what the schema allows. Real scores are not, but with uniform values the share
+of events that a subscription matches is a simple product, so a given selectivity can be met.
 
-With an *audience*, tastes are divided instead: all that is published is about the first nine holes. Who is in the
-audience follows those and perhaps some of the next, so every event matches; the others follow only later holes, so
-none does.
+With an *audience*, interests are divided instead: all events are about the first nine holes. A subscriber in the
+audience follows these and perhaps some later ones, so it matches every event. The others follow only later holes and
+match none.
 """
 
 import math
@@ -19,11 +19,11 @@ TYPE: Final = "PGMFORUM"
 _COARSE: Final = ("player", "hole", "holescore", "currentrank")  # a subscription asks for up to two of these
 _FINE: Final = "totalscore"  # and for a range of this one, which makes up for the others' rounding
 _AUDIENCE_HOLES: Final = 9  # what is published with an audience is about these
-_PLAYERS_MAX: Final = 4  # more favourites than that nobody lists
+_PLAYERS_MAX: Final = 4  # favourites that one subscription lists at most
 
 
 def golf_event(random: Random, for_audience: bool = False) -> str:
-    """An announcement, as the officials at a hole make it."""
+    """An announcement, as an official at a hole makes it."""
     values: dict[str, int | str] = {"@id": f"{random.randrange(1000):03d}"}
     for path in ("player", "hole", "holescore", "totalscore", "currentrank"):
         domain = event_types()[TYPE].leaves[path].domain
@@ -38,7 +38,7 @@ def golf_event(random: Random, for_audience: bool = False) -> str:
 
 
 def golf_interest(selectivity: float, random: Random) -> XPaths:
-    """One visitor's wish, which matches the share `selectivity` of all announcements, to the nearest possible."""
+    """One visitor's subscription. It matches the share `selectivity` of all announcements, to the nearest possible."""
     conditions: list[str] = []
     share = 1.0
     for path in random.sample(_COARSE, random.randint(0, 2)):
@@ -52,14 +52,15 @@ def golf_interest(selectivity: float, random: Random) -> XPaths:
 
 
 def golf_taste(audience_share: float, random: Random) -> XPaths:
-    """The wish of a visitor who is in the audience with that probability."""
+    """The subscription of a visitor, which is in the audience with that probability."""
     if random.random() < audience_share:
         return XPaths.parse(f"/{TYPE}[hole <= {random.randint(_AUDIENCE_HOLES, 12)}]")
     return XPaths.parse(f"/{TYPE}[hole >= {random.randint(_AUDIENCE_HOLES + 1, 13)}]")
 
 
 def _condition(path: str, share: float, random: Random, at_least: bool) -> tuple[list[str], float]:
-    """A condition that about `share` of all events meet, or rather more, and the share that does; none if all do."""
+    """A condition that about `share` of all events meet, and the share that does meet it. `at_least` rounds the share
+    up. If all events would meet it, there is no condition."""
     domain = event_types()[TYPE].leaves[path].domain
     to_whole = math.ceil if at_least else round
     if isinstance(domain, Words):

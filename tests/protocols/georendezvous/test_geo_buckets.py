@@ -8,6 +8,8 @@ from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.interests.content import event_types
 from roamcast.protocols.georendezvous.buckets import WILDCARDS, Buckets
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
+from roamcast.seeds import Random
+from roamcast.world.golf import golf_event, golf_interest
 
 BUCKETS = Buckets(GeoRendezvousParameters(interval_buckets=4, interval_pool=100.0))
 
@@ -52,9 +54,33 @@ def test_patterns_follow_their_first_level() -> None:
 
 
 def test_documents_meet_under_their_type() -> None:
+    one = Buckets(GeoRendezvousParameters(content_buckets=1))
     for name in event_types():
         interest: Interest = XPaths.parse(f"/{name}")
-        assert BUCKETS.of_interest(interest) == [f"content:{name}:0"]
+        assert one.of_interest(interest) == [f"content:{name}:0"]
+        assert BUCKETS.of_interest(interest) == [f"content:{name}:{index}" for index in range(4)]
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from([0.02, 0.2, 0.9]), st.integers(1, 30))
+def test_no_document_is_missed(seed: int, selectivity: float, content_buckets: int) -> None:
+    random = Random(seed)
+    buckets = Buckets(GeoRendezvousParameters(content_buckets=content_buckets))
+    interest = golf_interest(selectivity, random)
+    followed = buckets.of_interest(interest)
+    assert followed == sorted(set(followed))
+    for _ in range(10):
+        published = event(golf_event(random))
+        assert len(buckets.of_event(published)) == 1
+        if interest.matches(published):
+            assert set(buckets.of_event(published)) & set(followed)
+
+
+def test_a_narrow_interest_follows_few_buckets() -> None:
+    """The total score has 120 values, more than any other, so documents are divided by it."""
+    narrow = XPaths.parse("/PGMFORUM[totalscore >= 31 and totalscore <= 60]")
+    assert BUCKETS.of_interest(narrow) == ["content:PGMFORUM:1"]
+    assert len(BUCKETS.of_interest(XPaths.parse("/PGMFORUM[player = 'els']"))) == 4
 
 
 def test_publishers_advertise_where_somebody_may_listen() -> None:

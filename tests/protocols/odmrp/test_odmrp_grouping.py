@@ -8,7 +8,15 @@ from roamcast.errors import CallerError
 from roamcast.interests import XPaths
 from roamcast.protocols.odmrp.covering import CoveringGraph
 from roamcast.protocols.odmrp.encoding import Encoder
-from roamcast.protocols.odmrp.grouping import AggregatedGraph, Grouping, KMeans, LeastConstrained, Summary, grouping
+from roamcast.protocols.odmrp.grouping import (
+    AggregatedGraph,
+    Grouping,
+    KMeans,
+    LeastConstrained,
+    Summary,
+    _Centroid,
+    grouping,
+)
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.summaries import Entry
@@ -116,6 +124,29 @@ def test_k_means_of_few_or_equal_members() -> None:
     for member in range(3):
         groups.remove(member)
     assert groups.channels() == {}
+
+
+def test_a_cluster_that_loses_its_members_begins_again() -> None:
+    """Three tastes, two clusters that remain of an earlier three: the third is made out of who is farthest."""
+    groups = KMeans(ENCODER.family, 10)
+    for member in range(12):
+        first = 1 + 6 * (member % 3)
+        groups.put(member, summary_of(f"hole >= {first} and hole <= {first + 5}"))
+    assert len(groups.channels()) == 3
+    clusters = [[], [0, 1, 2], [3, 4, 5]]
+    centroids = [_Centroid([groups._bits[0]]) for _ in range(3)]
+    groups._reseed(clusters, centroids)
+    assert all(clusters)
+    assert sorted(member for cluster in clusters for member in cluster) == [0, 1, 2, 3, 4, 5]
+    assert clusters[0] in ([1], [2], [4], [5]), "a member that is not where its centroid is"
+
+
+def test_k_means_of_many_members() -> None:
+    groups = KMeans(ENCODER.family, 10)
+    for member in range(300):
+        first = 1 + 9 * (member % 2)
+        groups.put(member, summary_of(f"hole >= {first} and hole <= {first + 5}"))
+    assert [len(members) for members in groups.channels().values()] == [150, 150]
 
 
 def test_one_who_wants_everything_opens_the_least_constrained_channel() -> None:

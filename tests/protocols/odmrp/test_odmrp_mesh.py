@@ -1,31 +1,38 @@
 """Pub/Sub ODMRP step by step, on networks of a few nodes. Sections are the paper's."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics, XPaths
+from roamcast.interests.content import write
 from roamcast.protocols.api import Host, Site
 from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.protocols.odmrp.context import questions_as_context
 from roamcast.protocols.odmrp.mesh import UNCONFIRMED
 from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member
 from roamcast.protocols.odmrp.odmrp import Odmrp
-from roamcast.protocols.odmrp.parameters import OdmrpParameters
+from roamcast.protocols.odmrp.packed import Question
+from roamcast.protocols.odmrp.parameters import AS_PUBLISHED, OdmrpParameters
 from roamcast.protocols.odmrp.publisher import NO_MEMBER
 from roamcast.testing import TinyNet, line
 
 LOW, HIGH = Intervals.of((0, 5000)), Intervals.of((5000, 10_000))
+PLAIN: dict[str, Any] = {**AS_PUBLISHED, "shared_mesh": False}  # a forwarding group for each publisher
 BRANCHES = [(0, 1), (1, 2), (1, 3), (3, 4)]  # a publisher, and two branches of which one is interested
 
 
-def network(links: list[tuple[int, int]], **parameters: object) -> TinyNet[Odmrp]:
-    settings = OdmrpParameters(**{"jitter_s": 0.0, **parameters})  # type: ignore[arg-type]
+def network(links: list[tuple[int, int]], **parameters: Any) -> TinyNet[Odmrp]:
+    settings = OdmrpParameters(**{**PLAIN, "jitter_s": 0.0, **parameters})
     return TinyNet(links, lambda host: Odmrp(host, settings))
 
 
-def with_brokers(links: list[tuple[int, int]], brokers: set[int], **parameters: object) -> TinyNet[Odmrp]:
+def with_brokers(links: list[tuple[int, int]], brokers: set[int], **parameters: Any) -> TinyNet[Odmrp]:
     def make(host: Host) -> Odmrp:
         share = 1.0 if host.address in brokers else 0.0
-        return Odmrp(host, OdmrpParameters(broker_share=share, **parameters))  # type: ignore[arg-type]
+        return Odmrp(host, OdmrpParameters(**{**PLAIN, "broker_share": share, **parameters}))
 
     return TinyNet(links, make)
 
@@ -41,6 +48,18 @@ def publish_later(net: TinyNet[Odmrp], delay_s: float, content: int | str) -> No
         net.publish(0, content)
 
     net.after(delay_s, publish)
+
+
+def question_of(content: int) -> Question:
+    encoder = OdmrpParameters().encoder()
+    digest = encoder.digest(content)
+    assert digest is not None
+    return encoder.family.question(digest, 12.0)
+
+
+def request(sequence: int, *questions: Question, publisher: int = 0, life: int = 1) -> JoinRequest:
+    context = questions_as_context(list(questions))
+    return JoinRequest(publisher, life, sequence, hops=1, context=context, listing=0, channels=())
 
 
 def forwarders(net: TinyNet[Odmrp], publisher: int = 0) -> list[int]:
@@ -148,12 +167,10 @@ def test_an_event_is_not_sent_for_ever() -> None:
     net.publish(0, 42)
     told = net.node(1).clients
     told.add(1, LOW)
-    digest = OdmrpParameters().encoder().digest(42)
-    assert digest is not None
-    entries = told.member(1, digest).entries
+    context = told.told(question_of(42).type).context
     for number in range(40):
         net.run(0.2)
-        net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, entries),)))
+        net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, context),)))
     net.run(5.0)
     assert senders(net, "Data") == [0] * 16
 
@@ -277,6 +294,20 @@ def test_a_changed_subscription_counts_at_the_next_request() -> None:
     assert net.contents(2) == [7000]
 
 
+@pytest.mark.parametrize(("at_once", "got"), [(True, [42]), (False, [])])
+def test_a_new_subscription_may_be_told_at_once(at_once: bool, got: list[int]) -> None:
+    net = network(line(4), advertisement=True, join_at_once=at_once)
+    net.node(0).advertise(LOW)
+    net.run(1.0)
+    net.subscribe(3, HIGH)
+    net.run(0.5)
+    net.subscribe(3, LOW)  # another version, on the same path
+    net.run(0.5)
+    net.publish(0, 42)
+    net.run(0.5)
+    assert net.contents(3) == got
+
+
 def test_a_false_positive_never_reaches_the_application() -> None:
     net = network(line(2), range_buckets=1)  # all numbers look alike
     net.subscribe(1, LOW)
@@ -322,17 +353,14 @@ def test_a_publisher_that_returns_is_believed() -> None:
 def test_a_request_that_a_newer_one_overtakes_is_answered_and_passed_on() -> None:
     net = network(line(3))
     net.subscribe(1, LOW)
-    encoder = OdmrpParameters().encoder()
-    wanted, unwanted = encoder.digest(42), encoder.digest(7000)
-    assert wanted is not None
-    assert unwanted is not None
-    net.node(1).on_message(0, JoinRequest(0, 8, 1, (unwanted,), ()))
-    net.node(1).on_message(0, JoinRequest(0, 7, 1, (wanted,), ()))
-    net.node(1).on_message(0, JoinRequest(0, 7, 1, (wanted,), ()))
+    wanted, unwanted = question_of(42), question_of(7000)
+    net.node(1).on_message(0, request(8, unwanted))
+    net.node(1).on_message(0, request(7, wanted))
+    net.node(1).on_message(0, request(7, wanted))
     net.run(0.05)
     assert senders(net, "JoinRequest").count(1) == 2
     assert senders(net, "JoinTable") == [1]
-    assert net.node(1).mesh.routes[0].sequence == 8
+    assert net.node(1).mesh.routes[0].newest == (1, 8)
 
 
 def test_an_event_that_leaves_when_channels_change_still_arrives() -> None:
@@ -344,6 +372,85 @@ def test_an_event_that_leaves_when_channels_change_still_arrives() -> None:
         publish_later(net, delay_s, 42)
     net.run(12.0)
     assert net.contents(4) == [42] * 5
+
+
+def test_the_list_of_members_travels_when_it_has_changed() -> None:
+    net = network(line(3), advertisement=True, member_list_every=4)
+    net.subscribe(2, LOW)
+    net.node(0).advertise(LOW)
+    for second in range(60):
+        publish_later(net, second + 0.5, 42)
+    net.run(61.0)
+    assert len(net.contents(2)) == 60
+    route = net.node(1).mesh.routes[0]
+    assert route.knows_channels
+    assert route.channels == {2: 1}
+    assert net.node(0).publisher._listing == 1, "one list, told several times"
+    long, short = (max(sizes) for sizes in request_sizes(net))
+    assert long > short
+
+
+def request_sizes(net: TinyNet[Odmrp]) -> tuple[list[int], list[int]]:
+    """Bytes of the requests with and without a list that the publisher would send from now on."""
+    publisher = net.node(0).publisher
+    with_list: list[int] = []
+    without: list[int] = []
+    for _ in range(8):
+        listed = publisher._list_to_send()
+        asked = msgspec.structs.replace(request(1, question_of(42)), channels=listed)
+        (without if listed is None else with_list).append(len(msgspec.msgpack.encode(asked)))
+    assert len(with_list) == 2
+    return with_list, without
+
+
+def test_a_relay_that_missed_the_list_forwards_for_all() -> None:
+    net = network(line(3), advertisement=True, member_list_every=1000, forwarding_filter=False)
+    net.subscribe(2, LOW)
+    net.node(0).advertise(LOW)
+    net.run(4.0)
+    net.drop("JoinRequest", sender=0, receiver=1, count=1)  # the one with the list
+    publish_later(net, 3.0, 42)
+    net.run(9.0)
+    assert not net.node(1).mesh.routes[0].knows_channels
+    net.publish(0, 43)
+    net.run(1.0)
+    assert net.contents(2) == [42, 43]
+
+
+@pytest.mark.parametrize(("shared", "got"), [(True, [42, 43]), (False, [42])])
+def test_forwarding_groups_of_several_publishers_form_one_mesh(shared: bool, got: list[int]) -> None:
+    """Sections 2.2 and 3.5.2: nodes 1 and 2 both lead to the member, each for another publisher. When node 1 dies, the
+    redundant path over node 2 carries the events of node 0 too."""
+    net = network([(0, 1), (1, 4), (0, 2), (2, 4), (3, 2)], advertisement=True, shared_mesh=shared)
+    net.subscribe(4, LOW)
+    net.node(0).advertise(LOW)
+    net.node(3).advertise(LOW)
+    net.run(1.0)
+    net.publish(0, 42)
+    net.run(0.5)
+    (first,) = forwarders(net, 0)
+    assert forwarders(net, 3) == [2]
+    if first == 2:  # then the other path is to break
+        pytest.skip("both publishers chose the same relay")
+    net.crash(1)
+    net.publish(0, 43)
+    net.run(0.5)
+    assert net.contents(4) == got
+
+
+def test_more_members_than_fit_a_frame_have_channels() -> None:
+    """The list once ended after 80 members."""
+    star = [(0, member) for member in range(1, 121)]
+    net = network(star, advertisement=True)
+    for member in range(1, 121):
+        net.subscribe(member, LOW if member % 2 else HIGH)
+    net.node(0).advertise(LOW)
+    net.run(8.0)
+    channels = net.node(0).publisher.channels
+    assert sorted(len(members) for members in channels.values()) == [60, 60]
+    net.publish(0, 42)
+    net.run(1.0)
+    assert [net.contents(member) for member in (1, 2, 119, 120)] == [[42], [], [42], []]
 
 
 # -- Brokers and clients -----------------------------------------------------------------------------------------
@@ -436,6 +543,25 @@ def test_many_subscriptions_travel_in_parts() -> None:
     assert sorted(net.contents(2), key=float) == [5, 7005]
 
 
+def test_a_constrained_client_sends_filters_made_from_what_its_user_entered() -> None:
+    """Section 3: devices without XML produce Bloom filters from the user's input directly."""
+    net = with_brokers(line(3), {1}, client_filters=True)
+    net.run(1.0)
+    net.node(2).subscribe_values("PGMFORUM", {"player": "woods", "hole": (10, 18)})
+    net.run(1.0)
+    wanted = [net.node(1).clients._owner[row][1] for row in net.node(1).clients._rows[2]]
+    assert [type(each).__name__ for each in wanted] == ["PackedEntry"]
+    for player, hole in (("woods", 15), ("woods", 3), ("els", 15)):
+        net.publish(0, golf_document(player, hole))
+        net.run(1.0)
+    assert net.contents(2) == [golf_document("woods", 15)]
+
+
+def golf_document(player: str, hole: int) -> str:
+    values: dict[str, int | str] = {"@id": "001", "player": player, "hole": hole, "holescore": 4}
+    return write("PGMFORUM", values | {"totalscore": 9, "currentrank": 1})
+
+
 ADVERTISING = {"advertisement": True, "client_refresh_s": 2.0}
 
 
@@ -522,11 +648,10 @@ def test_a_client_that_repeats_itself_changes_nothing() -> None:
     net = with_brokers(line(3), {1, 0}, client_refresh_s=1.0)
     net.subscribe(2, LOW)
     net.run(3.0)
-    question = OdmrpParameters().encoder().digest(42)
-    assert question is not None
-    told = net.node(1).clients.member(1, question)
+    kind = question_of(42).type
+    told = net.node(1).clients.told(kind)
     net.run(5.0)
-    assert net.node(1).clients.member(1, question) == told
+    assert net.node(1).clients.told(kind) is told
 
 
 # -- Parameters --------------------------------------------------------------------------------------------------
@@ -554,7 +679,7 @@ def test_nonsense_is_refused(settings: dict[str, object], reason: str) -> None:
 def test_site_is_needed_for_prediction_only() -> None:
     net: TinyNet[Odmrp] = TinyNet(
         line(3),
-        lambda host: Odmrp(host, OdmrpParameters(mobility_prediction=True, advertisement=True)),
+        lambda host: Odmrp(host, OdmrpParameters(**{**PLAIN, "mobility_prediction": True, "advertisement": True})),
         positions_m={0: (0.0, 0.0), 1: (100.0, 0.0), 2: (200.0, 0.0)},
         site=Site(1000.0, 1000.0, 150.0),
     )

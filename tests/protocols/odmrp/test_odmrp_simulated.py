@@ -120,7 +120,7 @@ def test_what_must_hold_at_every_instant_under_mobility_and_faults(prediction: b
     mobility = Mobility(model="waypoint", speed_max_mps=15.0)
     choices: dict[str, Any] = {"advertisement": True, "mobility_prediction": prediction}
     run = run_of(mobility=mobility, faults=faults, radio=Wifi80211b(), **choices)
-    watch = Watch(run, check_ways_back, check_soft_state, step_s=0.2)
+    watch = Watch(run, check_paths_back, check_soft_state, step_s=0.2)
     watch.run_until(run.scenario.duration_s)
     watch.simulation.finish()
     table = watch.simulation.recorder.table()
@@ -128,16 +128,16 @@ def test_what_must_hold_at_every_instant_under_mobility_and_faults(prediction: b
     assert summarise(table)["delivery_ratio_reachable"] > 0.8
 
 
-def check_ways_back(simulation: Simulation) -> None:
-    """Along a way back sequence numbers never fall, and where they are equal the hops do: no circles."""
+def check_paths_back(simulation: Simulation) -> None:
+    """Along a path back life and sequence numbers never fall, and where they are equal the hops do: no circles."""
     for protocol in simulation.protocols:
         assert protocol is None or isinstance(protocol, Odmrp)
         for publisher, route in protocol.mesh.routes.items() if protocol else ():
             upstream = simulation.protocols[route.upstream]
             if isinstance(upstream, Odmrp) and route.upstream != publisher and publisher in upstream.mesh.routes:
                 onward = upstream.mesh.routes[publisher]
-                if (onward.sequence, -onward.hops) <= (route.sequence, -route.hops):
-                    raise InvariantError(f"a way back to {publisher} may run in a circle at {route.upstream}")
+                if (onward.newest, -onward.hops) <= (route.newest, -route.hops):
+                    raise InvariantError(f"a path back to {publisher} may run in a circle at {route.upstream}")
 
 
 def check_soft_state(simulation: Simulation) -> None:

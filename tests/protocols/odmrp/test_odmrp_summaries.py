@@ -10,7 +10,7 @@ from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.protocols.odmrp.bloom import BITS_MAX, false_positive_rate, mask, positions, token
 from roamcast.protocols.odmrp.encoding import Encoder, Wish
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.packed import Digest, PackedEntry
+from roamcast.protocols.odmrp.packed import Digest, PackedEntry, Question
 from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
 from roamcast.seeds import Random
 from roamcast.world.golf import golf_event, golf_interest
@@ -72,9 +72,13 @@ def check(encoder: Encoder, interest: Interest, content: int | float | str) -> N
         packed = msgspec.msgpack.decode(msgspec.msgpack.encode(family.packed(entry)), type=PackedEntry)
         assert family.unpacked(packed) == entry
         assert family.matches(entry, Digest(digest.type))  # an advertisement reaches everybody
+    question = family.question(digest, bits_per_token=6.0)
+    demands = [each.demand for each in encoder.summarised(interest)]
+    assert all(family.satisfies(Question(digest.type), demand) for demand in demands)
     if interest.contains(content):
         assert family.matches_any(entries, digest)
         assert family.matches_any(aggregated(entries, 1), digest)
+        assert any(family.satisfies(question, demand) for demand in demands)
 
 
 @given(encoders, intervals, numbers)
@@ -109,6 +113,26 @@ def test_no_false_negative_of_the_golf_forum(encoder: Encoder, seed: int, select
         check(encoder, interest, golf_event(random))
 
 
+@pytest.mark.parametrize(("bits_per_token", "share_max"), [(8.0, 0.7), (16.0, 0.45)])
+def test_the_larger_a_digest_the_fewer_subscriptions_answer_in_vain(bits_per_token: float, share_max: float) -> None:
+    """Section 3.5.1: the digest in a Join Request is a Bloom filter."""
+    random = Random(3)
+    encoder = Encoder()
+    interests = [golf_interest(0.05, random) for _ in range(60)]
+    wrong = right = 0
+    for _ in range(60):
+        content = golf_event(random)
+        digest = encoder.digest(content)
+        assert digest is not None
+        question = encoder.family.question(digest, bits_per_token)
+        for interest in interests:
+            hit = any(encoder.family.satisfies(question, each.demand) for each in encoder.summarised(interest))
+            right += hit and interest.contains(content)
+            wrong += hit and not interest.contains(content)
+    assert right > 100
+    assert wrong / (right + wrong) < share_max
+
+
 @pytest.mark.parametrize("tokens", [10, 40, 80])
 @pytest.mark.parametrize(("bits", "hashes"), [(256, 2), (256, 4), (1024, 4)])
 def test_false_positives_follow_the_formula(tokens: int, bits: int, hashes: int) -> None:
@@ -126,7 +150,7 @@ def test_false_positives_follow_the_formula(tokens: int, bits: int, hashes: int)
 @quick
 def test_positions_are_the_bits_of_the_mask(one: int, bits: int, hashes: int) -> None:
     bits = bits % 512 + 8
-    assert sum(1 << at for at in positions(one, bits, hashes)) == mask(one, bits, hashes)
+    assert sum(1 << at for at in set(positions(one, bits, hashes))) == mask(one, bits, hashes)
     assert 1 <= len(positions(one, bits, hashes)) <= hashes
 
 

@@ -221,6 +221,13 @@ def test_gpx_tracks_in_metres(tmp_path: Path) -> None:
     assert found.origin_deg == (48.0, 11.0)
 
 
+def test_gpx_of_sumo_has_times_in_seconds(tmp_path: Path) -> None:
+    points = '<trkpt lon="11" lat="48"><time>0.0</time></trkpt><trkpt lon="11" lat="48.001"><time>2</time></trkpt>'
+    found = read(tmp_path, f'<gpx version="1.0"><trk><name>v0</name><trkseg>{points}</trkseg></trk></gpx>')
+    assert found.names == ("v0",)
+    assert [corner[0] for corner in found.paths[0]] == [0.0, 2.0]
+
+
 def test_a_folder_of_gpx_files_is_one_recording(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.gpx").write_text(GPX)

@@ -127,9 +127,10 @@ class GeoRendezvousParameters(CellHashParameters, frozen=True):
     # `ranges_per_point` squares of the radio range in the area. The paper's: 8.
     rendezvous_points: int = 0
     # With n = 0: how many squares of the radio range one point serves, 0.1 to 10^6.
-    ranges_per_point: float = 32.0
-    # m: how many points, the nearest, a subscriber tries, 1 to 64; at most n counts (2.4). The paper's: 2.
-    nearest_points: int = 2
+    ranges_per_point: float = 96.0
+    # m: how many points, the nearest, a subscriber tries, 1 to 64; at most n counts (2.4). The paper's: 2. With 1 there
+    # is nothing to compare and nothing to prune.
+    nearest_points: int = 1
     # Subscriptions are repeated at this interval in seconds, 1 to 86400 (2.2).
     refresh_period_s: float = 10.0
     # Advertisements are repeated at this interval in seconds, 1 to 86400 (2.2).
@@ -162,7 +163,7 @@ class GeoRendezvousParameters(CellHashParameters, frozen=True):
     # Numbers are expected in [0, pool), above 0; the buckets at the ends take the rest.
     interval_pool: float = 10_000.0
     # Documents of one type are mapped onto this many topics, 1 to 1000, by their most finely divided required value.
-    content_buckets: int = 1
+    content_buckets: int = 4
 
     # -- Beyond the paper ----------------------------------------------------------------------------------------
 

@@ -5,7 +5,10 @@ What it tells has a version, which goes up with every change, so that others can
 anywhere, so that a broker that comes back is hardly ever taken for what it was.
 
 The broker's own application is a client like the others, but one that cannot get lost. Other clients repeat their
-subscriptions; one that has been silent for `CLIENT_REFRESHES` of its intervals is forgotten.
+subscriptions; one that has been silent for too long is forgotten.
+
+A constrained client sends Bloom filters instead of interests. Its broker then knows no more than the filters: it serves
+the client what they match, and the client has the last word.
 """
 
 from __future__ import annotations
@@ -13,17 +16,31 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
+import msgspec
+
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.protocols.odmrp.encoding import Encoder
+from roamcast.protocols.odmrp.encoding import Encoder, Summarised
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.messages import Member
-from roamcast.protocols.odmrp.packed import Digest
-from roamcast.protocols.odmrp.sizes import TABLE_BYTES_MAX, member_bytes
-from roamcast.protocols.odmrp.summaries import Entry, aggregated
+from roamcast.protocols.odmrp.packed import Digest, PackedEntry, Question
+from roamcast.protocols.odmrp.sizes import MEMBER_BYTES, TABLE_BYTES_MAX
+from roamcast.protocols.odmrp.summaries import Demand, Entry, aggregated
 
-CLIENT_REFRESHES: Final = 3
 VERSIONS: Final = 1 << 16
+ANSWERS_MAX: Final = 1024  # to questions, that are remembered until the next change
+
+_encode = msgspec.msgpack.Encoder().encode
+
+Wanted = Interest | PackedEntry
+"""What a client asks for: an interest, or a Bloom filter that it has made itself."""
+
+
+class Told:
+    """What a broker tells about itself for one type of events."""
+
+    def __init__(self, version: int, context: bytes) -> None:
+        self.version = version
+        self.context = context
 
 
 class Clients:
@@ -32,11 +49,13 @@ class Clients:
         self._version = version
         self._entries_max = entries_max
         self._index = EntryIndex(encoder.family)
-        self._owner: dict[int, tuple[int, Interest]] = {}  # row -> client, interest
+        self._owner: dict[int, tuple[int, Wanted]] = {}  # row -> client, what it asks for
         self._entry: dict[int, Entry] = {}
+        self._demand: dict[int, Demand] = {}
         self._rows: dict[int, dict[int, None]] = {}  # client -> its rows
         self._expires_s: dict[int, float] = {}
-        self._members: dict[int, Member] = {}  # by type: what was told since the last change
+        self._told: dict[int, Told] = {}  # by type: what was told since the last change
+        self._answers: dict[Question, bool] = {}
         self._kinds: dict[int, tuple[int, ...]] = {}  # client -> types of events that it advertises
 
     def __len__(self) -> int:
@@ -46,15 +65,24 @@ class Clients:
     def addresses(self) -> list[int]:
         return list(self._rows)
 
-    def add(self, client: int, interest: Interest, expires_s: float = inf) -> None:
+    def __contains__(self, client: int) -> bool:
+        return client in self._rows
+
+    def add(self, client: int, wanted: Wanted, expires_s: float = inf) -> None:
         self._expires_s[client] = expires_s
         own = self._rows.setdefault(client, {})
-        for entry in self._encoder.entries(interest):
+        for entry, demand in self._summarised(wanted):
             row = self._index.add(entry)
-            self._owner[row] = client, interest
+            self._owner[row] = client, wanted
             self._entry[row] = entry
+            self._demand[row] = demand
             own[row] = None
         self._changed()
+
+    def _summarised(self, wanted: Wanted) -> list[Summarised]:
+        if isinstance(wanted, PackedEntry):
+            return [Summarised(self._encoder.family.unpacked(wanted), ())]
+        return self._encoder.summarised(wanted)
 
     def remove(self, client: int, interest: Interest) -> None:
         """Takes back one `add` with an equal interest."""
@@ -63,17 +91,18 @@ class Clients:
         for row in chosen[:count]:
             self._remove_row(client, row)
 
-    def replace(self, client: int, interests: tuple[Interest, ...], expires_s: float) -> None:
-        """A client says all that it wants; mostly the same again."""
+    def replace(self, client: int, wanted: tuple[Wanted, ...], expires_s: float) -> bool:
+        """A client says all that it wants, mostly the same again; true if it is not."""
         known = [self._owner[row][1] for row in self._rows.get(client, {})]
-        if client in self._rows and list(dict.fromkeys(known)) == list(dict.fromkeys(interests)):
+        if client in self._rows and list(dict.fromkeys(known)) == list(dict.fromkeys(wanted)):
             self._expires_s[client] = expires_s
-            return
+            return False
         self._remove_rows(client)
         self._rows[client] = {}
         self._expires_s[client] = expires_s
-        for interest in interests:
-            self.add(client, interest, expires_s)
+        for each in wanted:
+            self.add(client, each, expires_s)
+        return True
 
     def announce(self, client: int, kinds: tuple[int, ...]) -> list[int]:
         """A client says which types of events it is going to publish; names those that it had not said before."""
@@ -99,38 +128,57 @@ class Clients:
 
     def _remove_row(self, client: int, row: int) -> None:
         self._index.remove(row)
-        del self._owner[row], self._entry[row]
+        del self._owner[row], self._entry[row], self._demand[row]
         self._rows.get(client, {}).pop(row, None)
         self._changed()
 
     def _changed(self) -> None:
         self._version = (self._version + 1) % VERSIONS
-        self._members.clear()
+        self._told.clear()
+        self._answers.clear()
 
     def want(self, digest: Digest) -> bool:
-        """Whether some summary matches."""
+        """Whether some summary matches an event."""
         return self._index.matches(digest) != 0
 
+    def would_want(self, question: Question) -> bool:
+        """Whether some subscription may match an event with this digest."""
+        answer = self._answers.get(question)
+        if answer is None:
+            family = self._encoder.family
+            answer = any(
+                entry.type == question.type and family.satisfies(question, self._demand[row])
+                for row, entry in self._entry.items()
+            )
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            self._answers[question] = answer
+        return answer
+
     def receivers(self, event: Event, digest: Digest | None) -> list[int]:
-        """The clients whose own interest matches an event, ascending; its publisher is not served."""
+        """The clients whose own interest, or filter, matches an event, ascending; its publisher is not served."""
         if digest is None:
             return []
         found: set[int] = set()
         for row in rows(self._index.matches(digest)):
-            client, interest = self._owner[row]
-            if client not in found and client != event.publisher and interest.matches(event):
+            client, wanted = self._owner[row]
+            if client in found or client == event.publisher:
+                continue
+            if isinstance(wanted, PackedEntry) or wanted.matches(event):
                 found.add(client)
         return sorted(found)
 
-    def member(self, address: int, digest: Digest) -> Member:
-        """What this broker says about itself in answer to a question: its summary for that type of events, with as many
-        entries as are allowed and fit a frame."""
-        if digest.type not in self._members:
-            of_type = [entry for entry in self._entry.values() if entry.type == digest.type]
+    def told(self, kind: int) -> Told:
+        """What this broker says about itself when it is asked for a type of events: its summary, with as many entries
+        as are allowed and fit a frame."""
+        told = self._told.get(kind)
+        if told is None:
+            of_type = [entry for entry in self._entry.values() if entry.type == kind]
+            context = b""
             for entries_max in range(self._entries_max, 0, -1):
-                entries = tuple(self._encoder.family.packed(each) for each in aggregated(of_type, entries_max))
-                member = Member(address, self._version, entries)
-                if member_bytes(member) <= TABLE_BYTES_MAX:
+                entries = aggregated(of_type, entries_max)
+                context = _encode(tuple([self._encoder.family.packed(each) for each in entries]))
+                if MEMBER_BYTES + len(context) <= TABLE_BYTES_MAX:
                     break
-            self._members[digest.type] = member
-        return self._members[digest.type]
+            told = self._told[kind] = Told(self._version, context)
+        return told

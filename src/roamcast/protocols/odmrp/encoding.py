@@ -32,7 +32,7 @@ from roamcast.interests.content.documents import Value
 from roamcast.interests.content.values import Number, Numbers, Pattern, ValueSet, Words
 from roamcast.protocols.odmrp.bloom import token
 from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest
-from roamcast.protocols.odmrp.summaries import Entry, Family, Texts
+from roamcast.protocols.odmrp.summaries import Demand, Entry, Family, Texts
 
 DEPTH_MAX: Final = 8  # topics: deeper ones count as this deep
 _CACHED: Final = 1 << 12
@@ -44,6 +44,13 @@ Wish = str | int | float | tuple[Number, Number] | list[str]
 range of numbers with both its ends, or a choice of strings."""
 
 
+class Summarised(NamedTuple):
+    """A subscription as an entry of a summary, and what it demands of a digest."""
+
+    entry: Entry
+    demand: Demand
+
+
 class Encoder(NamedTuple):
     """How a network summarises; all its nodes must agree."""
 
@@ -52,13 +59,16 @@ class Encoder(NamedTuple):
     affix_characters: int = 8  # of prefixes and suffixes
     number_pool: float = 10_000  # intervals: numbers are expected in [0, number_pool)
 
-    def entries(self, interest: Interest) -> list[Entry]:
-        """One entry for each term, pattern, or set of ranges."""
+    def summarised(self, interest: Interest) -> list[Summarised]:
+        """One entry, with the demand behind it, for each term, pattern, or set of ranges."""
         if isinstance(interest, XPaths):
-            return [self._entry_of_term(term) for term in interest.terms]
+            return [self._of_term(term) for term in interest.terms]
         if isinstance(interest, Topics):
-            return [self._entry_of_pattern(pattern) for pattern in interest.patterns]
-        return [self._entry_of_ranges(interest)] if interest.ranges else []
+            return [self._of_pattern(pattern) for pattern in interest.patterns]
+        return [self._of_ranges(interest)] if interest.ranges else []
+
+    def entries(self, interest: Interest) -> list[Entry]:
+        return [each.entry for each in self.summarised(interest)]
 
     def digest(self, content: Content) -> Digest | None:
         """The digest of an event's content; none if it is in no language."""
@@ -74,15 +84,7 @@ class Encoder(NamedTuple):
 
     def entry_of_pairs(self, type_name: str, wishes: Mapping[str, Wish]) -> Entry:
         """An entry straight from attributes and what is asked of them."""
-        kind = event_types().get(type_name)
-        if kind is None:
-            raise ConfigurationError(f"event type: {type_name!r} is unknown; allowed: {', '.join(event_types())}")
-        constraints: list[tuple[str, Constraint]] = []
-        for path, wish in wishes.items():
-            if path not in kind.leaves:
-                raise ConfigurationError(f"{type_name}: has no {path!r}; allowed: {', '.join(kind.leaves)}")
-            constraints.append((path, Constraint(_wished(kind.leaves[path], wish), False)))
-        return self._entry_of_term(Term(type_name, tuple(constraints)))
+        return self._of_term(term_of_pairs(type_name, wishes)).entry
 
     def digest_of_values(self, type_name: str, values: Mapping[str, Value]) -> Digest:
         """The digest of a record; `values` are by path."""
@@ -102,25 +104,32 @@ class Encoder(NamedTuple):
                 texts.append((number, *self._affixes(number, None if value is None else str(value))))
         return Digest(token("EN", type_name), tuple(enumerated), tuple(arithmetic), tuple(texts))
 
-    def _entry_of_term(self, term: Term) -> Entry:
+    def _of_term(self, term: Term) -> Summarised:
         kind = event_types()[term.type]
         numbers = {path: number for number, path in enumerate(kind.leaves)}
         leaves = enumerated = arithmetic = 0
         texts: list[Texts] = []
+        demand: list[tuple[tuple[int, ...], ...]] = []
         for path, constraint in term.constraints:
             number, leaf = numbers[path], kind.leaves[path]
+            alternatives: list[tuple[int, ...]] = []
             if leaf.kind in ("integer", "decimal"):
                 allowed = self._number_tokens(number, leaf, constraint)
                 arithmetic |= self.family.filled(allowed)
+                alternatives = [(each,) for each in allowed]
             elif leaf.kind in ("enumeration", "group"):
                 allowed = _word_tokens(number, leaf, constraint)
                 enumerated |= self.family.filled(allowed)
+                alternatives = [(each,) for each in allowed]
             else:
-                text = self._text(number, leaf, constraint)
-                texts += [text] if text else []
-                allowed = [0] if text else []
-            leaves |= (1 << number) if allowed else 0
-        return Entry(token("EN", term.type), leaves, enumerated, arithmetic, tuple(texts))
+                alternatives = self._text_alternatives(number, leaf, constraint)
+                if alternatives:
+                    texts.append(self._texts(number, alternatives))
+            if alternatives:
+                leaves |= 1 << number
+                demand.append(tuple(alternatives))
+        entry = Entry(token("EN", term.type), leaves, enumerated, arithmetic, tuple(texts))
+        return Summarised(entry, tuple(demand))
 
     def _number_tokens(self, number: int, leaf: Leaf, constraint: Constraint) -> list[int]:
         if not isinstance(constraint.values, Numbers) or not isinstance(leaf.domain, Numbers):
@@ -137,28 +146,41 @@ class Encoder(NamedTuple):
 
     def _bucket(self, value: Number, domain: Numbers) -> int:
         low, high = domain.ranges[0][0], domain.ranges[-1][1]
+        if value != value:
+            return 0  # not a number: it matches no interest, but must be somewhere
         value = min(max(value, low), high)
         size = high - low + domain.integral
         if domain.integral and size <= self.buckets:
             return int(value - low)
         return min(self.buckets - 1, int((value - low) * self.buckets / size))
 
-    def _text(self, number: int, leaf: Leaf, constraint: Constraint) -> Texts | None:
+    def _text_alternatives(self, number: int, leaf: Leaf, constraint: Constraint) -> list[tuple[int, ...]]:
+        """Whole strings as single tokens, a pattern as the pair of its prefix and its suffix."""
         values = constraint.values
-        filled = self.family.filled
         if leaf.kind != "string" or values is None:
-            return None
-        left = right = exact = 0
+            return []
+        found: list[tuple[int, ...]] = []
         if isinstance(values, Pattern):
             if not values.prefix and not values.suffix:
-                return None
-            left = filled([token(f"SL{number}", values.prefix[: self.affix_characters])])
-            right = filled([token(f"SR{number}", values.suffix[-self.affix_characters :])])
+                return []
+            left = token(f"SL{number}", values.prefix[: self.affix_characters])
+            right = token(f"SR{number}", values.suffix[-self.affix_characters :])
+            found.append((left, right))
         elif isinstance(values, Words):
-            exact = filled(token(f"SX{number}", value) for value in values.values)
+            found += [(token(f"SX{number}", value),) for value in values.values]
         if constraint.absent:
-            exact |= filled([token(f"SX{number}", _ABSENT)])
-        return Texts(number, left, right, exact)
+            found.append((token(f"SX{number}", _ABSENT),))
+        return found
+
+    def _texts(self, number: int, alternatives: list[tuple[int, ...]]) -> Texts:
+        filled = self.family.filled
+        pairs = [each for each in alternatives if len(each) == 2]
+        return Texts(
+            number,
+            filled([each[0] for each in pairs]),
+            filled([each[1] for each in pairs]),
+            filled([each[0] for each in alternatives if len(each) == 1]),
+        )
 
     def _affixes(self, number: int, value: str | None) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         if value is None:
@@ -172,24 +194,27 @@ class Encoder(NamedTuple):
 
     # -- Topics and intervals ------------------------------------------------------------------------------------
 
-    def _entry_of_pattern(self, pattern: str) -> Entry:
+    def _of_pattern(self, pattern: str) -> Summarised:
         levels = pattern.split("/")
         open_ended = "**" in levels
         front = levels[: levels.index("**")] if open_ended else levels
         back = levels[: -levels[::-1].index("**") - 1 : -1] if open_ended else levels[::-1]
         least = min(DEPTH_MAX, sum(level != "**" for level in levels))
-        leaves = 0
-        depths = range(least, DEPTH_MAX + 1) if open_ended else [least]
-        arithmetic = self.family.filled(token("AC0", str(depth)) for depth in depths)
-        leaves |= 1 if len(depths) < DEPTH_MAX else 0
+        depths = [token("AC0", str(depth)) for depth in (range(least, DEPTH_MAX + 1) if open_ended else [least])]
+        leaves = 1 if len(depths) < DEPTH_MAX else 0
+        demand: list[tuple[tuple[int, ...], ...]] = [tuple([(each,) for each in depths])] if leaves else []
         enumerated = 0
         for offset, names in ((1, front), (2, back)):
             for level, name in enumerate(names[: (LEAF_MAX - offset) // 2 + 1]):
                 if name != "*":
                     number = 2 * level + offset
                     leaves |= 1 << number
-                    enumerated |= self.family.mask(token(f"EC{number}", name))
-        return Entry(token("EN", "topics"), leaves, enumerated, arithmetic)
+                    one = token(f"EC{number}", name)
+                    enumerated |= self.family.mask(one)
+                    demand.append(((one,),))
+        return Summarised(
+            Entry(token("EN", "topics"), leaves, enumerated, self.family.filled(depths)), tuple(demand)
+        )
 
     def _digest_of_topic(self, topic: str) -> Digest:
         levels = topic.split("/")
@@ -201,15 +226,29 @@ class Encoder(NamedTuple):
         depth = token("AC0", str(min(DEPTH_MAX, len(levels))))
         return Digest(token("EN", "topics"), tuple(enumerated), ((0, depth),))
 
-    def _entry_of_ranges(self, interest: Intervals) -> Entry:
+    def _of_ranges(self, interest: Intervals) -> Summarised:
         pool = Numbers(((0, self.number_pool),), False)
-        buckets = [
+        buckets = dict.fromkeys(
             bucket
             for low, high in interest.ranges
             for bucket in range(self._bucket(low, pool), self._bucket(math.nextafter(high, -math.inf), pool) + 1)
-        ]
-        arithmetic = self.family.filled(token("AC0", str(bucket)) for bucket in buckets)
-        return Entry(token("EN", "intervals"), 1, 0, arithmetic)
+        )
+        tokens = [token("AC0", str(bucket)) for bucket in buckets]
+        entry = Entry(token("EN", "intervals"), 1, 0, self.family.filled(tokens))
+        return Summarised(entry, (tuple([(each,) for each in tokens]),))
+
+
+def term_of_pairs(type_name: str, wishes: Mapping[str, Wish]) -> Term:
+    """What is asked of attributes, as a term of the content language; it takes neither XML nor XPath."""
+    kind = event_types().get(type_name)
+    if kind is None:
+        raise ConfigurationError(f"event type: {type_name!r} is unknown; allowed: {', '.join(event_types())}")
+    constraints: list[tuple[str, Constraint]] = []
+    for path, wish in wishes.items():
+        if path not in kind.leaves:
+            raise ConfigurationError(f"{type_name}: has no {path!r}; allowed: {', '.join(kind.leaves)}")
+        constraints.append((path, Constraint(_wished(kind.leaves[path], wish), False)))
+    return Term(type_name, tuple(constraints))
 
 
 def _word_tokens(number: int, leaf: Leaf, constraint: Constraint) -> list[int]:

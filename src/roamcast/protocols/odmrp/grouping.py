@@ -9,8 +9,9 @@ do not want it. Three ways, interchangeable, each able to take members in and ou
 - `AggregatedGraph`: one channel, whose filter is the covering graph of all entries; an event is sent if it matches any
   of them, which only the roots need to be asked for (3.4.2).
 - `KMeans`: two or three channels of members with similar bits (3.4.3). Where members come and go, a few more rounds are
-  run from the present centroids. The number of channels is 2, or 3 if that lowers the mean distance to the centroid by
-  more than `WORTH_A_THIRD`. Distances are exact fractions of whole numbers, so all machines make the same channels.
+  run from the present centroids. A cluster that loses its last member begins again with the member that is farthest
+  from its own centroid. The number of channels is 2, or 3 if that lowers the mean distance to the centroid by more than
+  `kmeans_third_gain`. Distances are exact fractions of whole numbers, so all machines make the same channels.
 
 The paper gives the graph no rule for splitting it into channels, and says that K-means makes more channels than the
 graph: hence one channel.
@@ -30,7 +31,6 @@ from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
 
-WORTH_A_THIRD: Final = 0.2
 NEWCOMERS: Final = 0  # the channel of members that no request has assigned yet
 
 Summary = tuple[Entry, ...]
@@ -80,7 +80,7 @@ class LeastConstrained(Grouping):
         self._filter = aggregated([*self._filter, *summary], 1)
 
     def _removed(self, member: int, summary: Summary) -> None:
-        self._filter = aggregated((entry for each in self.members.values() for entry in each), 1)
+        self._filter = aggregated([entry for each in self.members.values() for entry in each], 1)
 
     def channels(self) -> dict[int, list[int]]:
         return {1: sorted(self.members)} if self.members else {}
@@ -112,9 +112,13 @@ class AggregatedGraph(Grouping):
 class KMeans(Grouping):
     """Clusters of members by the bits of their summaries."""
 
-    def __init__(self, family: Family, iterations_max: int) -> None:
+    def __init__(
+        self, family: Family, iterations_max: int = 10, third_gain: float = 0.2, entries_max: int = 256
+    ) -> None:
         super().__init__(family)
         self._iterations_max = iterations_max
+        self._third_gain = third_gain
+        self._entries_max = entries_max
         self._bits: dict[int, int] = {}
         self._clusters: list[list[int]] = []
         self._filters: list[Summary] = []
@@ -146,9 +150,9 @@ class KMeans(Grouping):
         two = self._settled([cluster for cluster in kept if cluster], 2)
         three = self._settled(two, 3)
         gain = _mean_distance(two, self._bits) - _mean_distance(three, self._bits)
-        self._clusters = three if gain > WORTH_A_THIRD * _mean_distance(two, self._bits) else two
+        self._clusters = three if gain > self._third_gain * _mean_distance(two, self._bits) else two
         self._filters = [
-            aggregated((entry for member in cluster for entry in self.members[member]), len(cluster) * 4)
+            aggregated([entry for member in cluster for entry in self.members[member]], self._entries_max)
             for cluster in self._clusters
         ]
 
@@ -165,11 +169,27 @@ class KMeans(Grouping):
             for member in members:
                 distances = [centroid.distance(self._bits[member]) for centroid in centroids]
                 clusters[distances.index(min(distances))].append(member)
-            clusters = [cluster for cluster in clusters if cluster]
+            self._reseed(clusters, centroids)
             if clusters == before:
                 break
             centroids = [_Centroid([self._bits[member] for member in cluster]) for cluster in clusters]
         return clusters
+
+    def _reseed(self, clusters: list[list[int]], centroids: Sequence[_Centroid]) -> None:
+        """Gives each empty cluster the member that is farthest from its own centroid, out of the clusters that have
+        different members; clusters that stay empty are removed."""
+        for empty in [number for number, cluster in enumerate(clusters) if not cluster]:
+            farthest, giver = -1, -1
+            distance = 0.0
+            for number, cluster in enumerate(clusters):
+                for member in cluster if len(cluster) > 1 else ():
+                    away = centroids[number].distance(self._bits[member])
+                    if away > distance:
+                        farthest, giver, distance = member, number, away
+            if giver >= 0:
+                clusters[giver].remove(farthest)
+                clusters[empty].append(farthest)
+        clusters[:] = [cluster for cluster in clusters if cluster]
 
     def _farthest(self, members: list[int], centroids: Sequence[_Centroid]) -> int:
         """The member farthest from its centroid, the first of several: where a new cluster begins. Without centroids,
@@ -238,4 +258,6 @@ def grouping(parameters: OdmrpParameters) -> Grouping:
         return LeastConstrained(family)
     if parameters.grouping == "graph":
         return AggregatedGraph(family)
-    return KMeans(family, parameters.kmeans_iterations_max)
+    return KMeans(
+        family, parameters.kmeans_iterations_max, parameters.kmeans_third_gain, parameters.channel_entries_max
+    )

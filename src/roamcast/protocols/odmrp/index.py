@@ -113,6 +113,8 @@ class _TypeTable:
             answer = self._rows
             for bit in positions(token, self._family.bits, self._family.hashes):
                 answer &= self._columns.get((name, leaf, bit), 0)
+                if not answer:
+                    break
             if len(self._answers) >= _ANSWERS_MAX:
                 self._answers.clear()
             self._answers[key] = answer

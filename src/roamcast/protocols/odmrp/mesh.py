@@ -1,135 +1,85 @@
 """The mesh: what every node does for the brokers, whether it is one or not.
 
-State: for each publishing broker the way back to it, learned from its newest Join Request; the members behind this
-node, learned from Join Tables that named it as next hop; the members that wait to be passed on or to be confirmed.
+State: for each publishing broker the path back to it, learned from its newest Join Request; the members behind this
+node, learned from Join Tables that named it as next hop; the members that wait to be forwarded or to be confirmed.
 
 Rules (section 3.5; ODMRP draft 4, section 5):
 1. A new Join Request is remembered with its sender as *upstream*, and repeated after a jitter.
 2. A Join Table that names this node makes it part of the forwarding group for the channels of the members in it, until
-   `forwarding_timeout_s` passes without another; and its members are passed on to the upstream, together with whatever
-   else arrives within `table_pause_s`. Members that were passed on since the last request are not repeated.
-3. A member is confirmed by overhearing the upstream pass it on, or by a Join Ack where it does not: the publisher
-   itself, and a relay that has passed it on before. Otherwise it is sent again, `table_tries` times in all.
-4. An event is repeated once, if this node forwards for one of its channels: if a member of such a channel is behind
-   it whose summary the event matches (with `forwarding_filter`), or any member at all.
+   `forwarding_timeout_s` passes without another. Its members are forwarded to the upstream, together with what else
+   arrives within `table_pause_s`. Members that were forwarded since the last request are not repeated.
+3. A member is confirmed by overhearing the upstream forward it, or by a Join Ack where it does not: from the publisher
+   itself, and from a relay that has forwarded it before. Otherwise it is sent again, `table_tries` times in all.
+4. An event is repeated once if a member of one of its channels is behind this node and, with `forwarding_filter`, the
+   middleware admits the event for it. With `shared_mesh` the members behind this node for *any* publisher count, so
+   that the forwarding groups of all publishers form one mesh with redundant paths.
 5. A broker may send an event again for members that answered late, and then lists them. A relay treats every sending
-   as an event of its own. A request names events that are under way, and a member's table says which of them are here,
-   as of when it leaves.
-6. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder; ways
-   back to publishers that ask no more are forgotten.
+   as an event of its own. A request names events that were sent, and a member's table says which of them are here.
+6. All of it is soft state: members that no table renews disappear, and with the last one the role of forwarder. Paths
+   back to publishers that ask no more are forgotten. So is what an attacker claimed, within `forwarding_timeout_s`.
 
-Ways back cannot run in circles: along a way the sequence numbers never fall, and where they are equal the hops do.
+Paths back cannot run in circles: along a path life and sequence numbers never fall, and where they are equal the hops
+do.
 
-Summaries are long, so a member leaves its own out when it answers a publisher that knows it. Relays know it too if they
+Contexts are long, so a member leaves its own out when it answers a publisher that knows it. Relays know it too if they
 overheard it before, on its way to any publisher; where they do not, they forward without a filter.
 
-Channels are the publisher's business. It moves members between them and says so in its next request, from which every
-node takes the news, so that an event on the new channel finds its way at once. For a moment the old channel counts too,
-for events that left just before. A member that the newest request does not list is a newcomer, on channel 0.
+The publisher decides on channels. It moves members between them and says so in its next request, from which every node
+takes the new list. For a moment the old channel counts too, for events that left just before. A member that the newest
+list does not name is a newcomer, on channel 0. The list travels only when it has changed, and now and then; a node that
+has missed the newest one knows that by its number, and forwards for all members behind it.
+
+The mesh does not read context; `middleware.py` says who does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from math import inf
-from typing import Final
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
 
-from roamcast.protocols.api import Host, Timer
+from roamcast.errors import PeerError
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
 from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTable, Member
-from roamcast.protocols.odmrp.packed import Digest
+from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
+from roamcast.protocols.odmrp.routes import Downstream, Route
 from roamcast.protocols.odmrp.sizes import in_frames
-from roamcast.protocols.odmrp.summaries import Entry, Family
 from roamcast.protocols.seen import SeenCache
 
-REPEAT: Final = "mesh.repeat"  # key: running number; pass a Join Request on
-RELAY: Final = "mesh.relay"  # key: a sending of an event; pass it on
-TABLE: Final = "mesh.table"  # key: publisher; send the Join Table that has collected
-CONFIRM: Final = "mesh.confirm"  # key: publisher; look which members were not confirmed
-ACK: Final = "mesh.ack"  # key: publisher; confirm what was received
-SWEEP: Final = "mesh.sweep"  # key 0; forget what is past
 
-ADDRESS_BITS: Final = 32
+class MeshTimer(StrEnum):
+    REPEAT = "odmrp.repeat"  # key: running number; repeat a Join Request
+    RELAY = "odmrp.relay"  # key: a sending of an event; repeat it
+    TABLE = "odmrp.table"  # key: publisher; send the Join Table that has been collected
+    CONFIRM = "odmrp.confirm"  # key: publisher; send members again that were not confirmed
+    ACK = "odmrp.ack"  # key: publisher; confirm what was received
+    SWEEP = "odmrp.sweep"  # key 0; forget state that has ended
+
+
+_REPEAT: Final[str] = MeshTimer.REPEAT.value
+_RELAY: Final[str] = MeshTimer.RELAY.value
+
 SENDING_BITS: Final = 8
-SUMMARIES_MAX: Final = 4096  # that a node remembers; the oldest goes first
-SWEEPS_PER_TIMEOUT: Final = 5  # how closely the trace follows when a node stops forwarding
+HOPS_MAX: Final = 255
 
 NO_UPSTREAM: Final = "no-upstream"  # a Join Table came for a publisher whose request was never heard
-UNCONFIRMED: Final = "table-unconfirmed"  # nobody confirmed a member
+UNCONFIRMED: Final = "table-unconfirmed"  # no node confirmed a member
 
 
-class Route:
-    """The way back to a publishing broker, and the members that go there."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, Member] = {}  # to be sent
-        self.sent: dict[int, Member] = {}  # sent and not confirmed
-        self.tries: dict[int, int] = {}
-        self.confirmed: set[int] = set()
-        self.sequence = -1
-        self.events: tuple[int, ...] = ()  # that the newest request named
-        self.listed: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()  # by the newest request
-        self.channels: dict[int, int] = {}  # of members: the same by address
-        self.channels_before: dict[int, int] = {}
-        self.moved_s = -inf
-
-    def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None, now_s: float) -> bool:
-        """A newer request came; true if members have other channels now. What is under way goes on."""
-        self.heard_s = now_s
-        self.sequence = request.sequence
-        self.events = request.events
-        has_moved = False
-        if request.channels != self.listed:
-            self.listed = request.channels
-            channels = {address: channel for channel, members in request.channels for address, _ in members}
-            has_moved = channels != self.channels
-            if has_moved:
-                self.channels, self.channels_before, self.moved_s = channels, self.channels, now_s
-        self.take(upstream, request.hops, lifetime_s)
-        self.members_lifetime_s: float | None = None
-        self.confirmed.clear()
-        self.tries = {address: tries for address, tries in self.tries.items() if address in self.sent}
-        return has_moved
-
-    def take(self, upstream: int, hops: int, lifetime_s: float | None) -> None:
-        self.upstream, self.hops, self.lifetime_s = upstream, hops, lifetime_s
-
-
-class Overheard:
-    """What a member said of itself in a Join Table, and its summary unpacked."""
-
-    def __init__(self, member: Member, family: Family) -> None:
-        self.member = member
-        self.entries = tuple([family.unpacked(each) for each in member.entries or ()])
-
-
-class Downstream:
-    """A member behind this node."""
-
-    __slots__ = ("entries", "expires_s")
-
-    def __init__(self, expires_s: float, entries: tuple[Entry, ...] | None) -> None:
-        self.expires_s = expires_s
-        self.entries = entries  # its summary; None: this node never heard it
-
-
-class Mesh:
-    def __init__(
-        self,
-        host: Host,
-        parameters: OdmrpParameters,
-        on_members: Callable[[tuple[Member, ...], float | None], None],
-    ) -> None:
-        """`on_members` takes the members that arrive at this node as their publisher, with their routes' lifetime."""
-        self.host = host
-        self.parameters = parameters
+class Mesh(Component):
+    def __init__(self, host: Host, parameters: OdmrpParameters, middleware: Middleware) -> None:
+        super().__init__(host)
+        self._middleware = middleware
+        self._parameters = parameters
         self._predicts = parameters.mobility_prediction
+        self._filters = parameters.forwarding_filter
+        self._is_shared = parameters.shared_mesh
         self.routes: dict[int, Route] = {}  # by publisher
         self.downstream: dict[int, dict[int, Downstream]] = {}  # by publisher and member
-        self._on_members = on_members
-        self._family = parameters.encoder().family
         self._seen = SeenCache()  # events
         self._sendings = SeenCache()  # of events
         self._roles: dict[int, list[int]] = {}  # publisher -> channels that this node forwards, as the trace knows it
@@ -138,63 +88,84 @@ class Mesh:
         self._repeats_so_far = 0
         self._relays: dict[int, Data] = {}
         self._acks: dict[int, dict[int, None]] = {}  # by publisher: members to confirm
-        self._overheard: dict[int, Overheard] = {}  # by member
+        self._overheard: dict[int, tuple[int, Any]] = {}  # by member: version, and what is kept of its context
         self._sweeps = False
 
-    def on_timer(self, timer: Timer) -> bool:
-        """True if the timer was the mesh's."""
-        name, key = timer
-        if name == REPEAT:
-            self.host.broadcast(self._repeats.pop(key))
-        elif name == RELAY:
-            self.host.broadcast(self._relays.pop(key))
-        elif name == TABLE:
-            self._send_tables(key, self.routes[key])
-        elif name == CONFIRM:
-            self._retry(key, self.routes[key])
-        elif name == ACK:
-            self.host.broadcast(JoinAck(key, tuple(self._acks.pop(key))))
-        elif name == SWEEP:
-            self._sweep()
-        else:
-            return False
-        return True
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on(Data, self._on_data)
+        inputs.on(JoinRequest, self._on_request)
+        inputs.on(JoinTable, self._on_table)
+        inputs.on(JoinAck, self._on_ack)
+        inputs.on_timer(MeshTimer.REPEAT, self._repeat)
+        inputs.on_timer(MeshTimer.RELAY, self._relay)
+        inputs.on_timer(MeshTimer.TABLE, self._send_tables)
+        inputs.on_timer(MeshTimer.CONFIRM, self._retry)
+        inputs.on_timer(MeshTimer.ACK, self._send_ack)
+        inputs.on_timer(MeshTimer.SWEEP, self._sweep)
+
+    def see(self, event_id: int) -> bool:
+        """Remembers an event; true if it is new."""
+        return self._seen.add(event_id)
 
     # -- Join Requests -------------------------------------------------------------------------------------------
 
-    def on_request(self, sender: int, request: JoinRequest) -> bool:
-        """True if the request is new. One that a newer one overtook still asks what it asks, but leads nowhere."""
+    def _on_request(self, sender: int, request: JoinRequest) -> None:
+        """A request that a newer one overtook is still answered and repeated, but it changes no path."""
         publisher = request.publisher
         if publisher == self.host.address:
-            return False
+            return
         lifetime_s = self._lifetime_s(request)
         route = self.routes.get(publisher)
-        if not self._requests.add(request.sequence << ADDRESS_BITS | publisher):
-            if route is not None and request.sequence == route.sequence:
+        number = request.life, request.sequence
+        if not self._requests.add((publisher, number)):
+            if route is not None and number == route.newest:
                 self._consider(route, sender, request.hops, lifetime_s)
-            return False
-        if route is None or request.sequence > route.sequence:
-            route = self.routes.setdefault(publisher, Route())
+            return
+        if route is None:
+            route = self._new_route(publisher)
+        if number > route.newest:
             if route.renew(request, sender, lifetime_s, self.host.now()):
                 self._tell_role(publisher)
             self._sweep_later()
-        if request.hops < self.parameters.hops_max:
-            self._repeat(request, lifetime_s)
-        return True
+        if request.hops < self._parameters.hops_max:
+            self._repeat_later(request, lifetime_s)
+        member = self._middleware.answer(request.context, route.versions.get(self.host.address))
+        if member is not None:
+            self._answer(publisher, route, member)
 
-    def _repeat(self, request: JoinRequest, lifetime_s: float | None) -> None:
+    def join_again(self) -> None:
+        """The middleware wants other events than before: answers again what publishers asked for lately."""
+        for publisher, route in self.routes.items():
+            for context in route.contexts:
+                member = self._middleware.answer(context, route.versions.get(self.host.address))
+                if member is not None and route.confirmed.get(member.address) != member.version:
+                    route.tries.pop(member.address, None)
+                    self._answer(publisher, route, member)
+
+    def _new_route(self, publisher: int) -> Route:
+        if len(self.routes) >= self._parameters.publishers_max:
+            self._forget(min(self.routes, key=lambda each: (self.routes[each].heard_s, each)))
+        route = self.routes[publisher] = Route()
+        return route
+
+    def _repeat_later(self, request: JoinRequest, lifetime_s: float | None) -> None:
         self._repeats_so_far += 1
         self._repeats[self._repeats_so_far] = JoinRequest(
-            request.publisher,
-            request.sequence,
-            request.hops + 1,
-            request.questions,
-            request.channels,
-            request.events,
-            own_motion(self.host) if self._predicts else None,
-            lifetime_s,
+            publisher=request.publisher,
+            life=request.life,
+            sequence=request.sequence,
+            hops=request.hops + 1,
+            context=request.context,
+            listing=request.listing,
+            channels=request.channels,
+            events=request.events,
+            motion=own_motion(self.host) if self._predicts else None,
+            lifetime_s=lifetime_s,
         )
-        self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (REPEAT, self._repeats_so_far))
+        self.host.set_timer(self.host.random.random() * self._parameters.jitter_s, (_REPEAT, self._repeats_so_far))
+
+    def _repeat(self, number: int) -> None:
+        self.host.broadcast(self._repeats.pop(number))
 
     def _lifetime_s(self, request: JoinRequest) -> float | None:
         motion = own_motion(self.host) if self._predicts else None
@@ -203,72 +174,81 @@ class Mesh:
         return shorter(request.lifetime_s, link_expiration_s(motion, request.motion, self.host.site.range_m))
 
     def _consider(self, route: Route, sender: int, hops: int, lifetime_s: float | None) -> None:
-        """Under mobility prediction, takes a way that lasts longer and has no more hops, while nothing was sent yet."""
+        """Under mobility prediction, takes a path that lasts longer and has no more hops, if nothing was sent yet."""
         better = hops <= route.hops and lasts_longer(lifetime_s, route.lifetime_s)
         if self._predicts and not route.tries and better:
             route.take(sender, hops, lifetime_s)
 
     # -- Join Tables ---------------------------------------------------------------------------------------------
 
-    def answer(self, publisher: int, member: Member) -> None:
-        """A member, this node or one behind it, on its way to the publisher."""
-        route = self.routes[publisher]
+    def _answer(self, publisher: int, route: Route, member: Member) -> None:
+        """A member, this node or one behind it, is to be told to the publisher."""
         if not route.waiting:  # the first waits for company
-            delay_s = (0.5 + self.host.random.random() / 2) * self.parameters.table_pause_s
-            self.host.set_timer(delay_s, (TABLE, publisher))
+            delay_s = (0.5 + self.host.random.random() / 2) * self._parameters.table_pause_s
+            self.host.set_timer(delay_s, (MeshTimer.TABLE.value, publisher))
         route.waiting[member.address] = member
 
-    def on_table(self, sender: int, table: JoinTable) -> None:
+    def _on_table(self, sender: int, table: JoinTable) -> None:
         publisher, members = table.publisher, table.members
         route = self.routes.get(publisher)
         for member in members:
-            if member.entries is not None:
-                self._learn(member)
+            if member.context is not None:
+                self._learn(member, member.context)
         if route is not None and sender == route.upstream:
-            self._confirm(publisher, route, [member.address for member in members])
+            self._confirm(publisher, route, {member.address: member.version for member in members})
         if table.next_hop != self.host.address:
             return
         if publisher == self.host.address:
-            self._on_members(members, table.lifetime_s)
+            self._middleware.on_members(members, table.lifetime_s)
             self._acknowledge(publisher, [member.address for member in members])
         elif route is None:
             self.host.dropped(NO_UPSTREAM)
         else:
-            self._pass_on(route, table)
+            self._carry(route, table)
 
-    def _learn(self, member: Member) -> None:
+    def _learn(self, member: Member, context: bytes) -> None:
         address = member.address
         known = self._overheard.get(address)
-        if known is None or (known.member is not member and known.member.version != member.version):
-            overheard = Overheard(member, self._family)
+        if known is None or known[0] != member.version:
+            try:
+                kept = self._middleware.read(context)
+            except PeerError:
+                return  # it is forwarded without a filter
             self._overheard.pop(address, None)
-            self._overheard[address] = overheard
-            if len(self._overheard) > SUMMARIES_MAX:
+            self._overheard[address] = member.version, kept
+            if len(self._overheard) > self._parameters.summaries_max:
                 del self._overheard[next(iter(self._overheard))]
 
-    def _pass_on(self, route: Route, table: JoinTable) -> None:
+    def _carry(self, route: Route, table: JoinTable) -> None:
+        """This node is named as next hop: it forwards for the members of the table from now on."""
         publisher = table.publisher
-        expires_s = self.host.now() + self.parameters.forwarding_timeout_s
+        expires_s = self.host.now() + self._parameters.forwarding_timeout_s
         behind = self.downstream.setdefault(publisher, {})
         before = len(behind)
-        passed_on: list[int] = []
+        carried: list[int] = []
         for member in table.members:
             address = member.address
+            if address not in behind and len(behind) >= self._parameters.members_max:
+                continue
             known = self._overheard.get(address)
-            if known is not None and known.member.version != member.version:
-                known = None
-            behind[address] = Downstream(expires_s, None if known is None else known.entries)
-            if address in route.sent or address in route.confirmed:
-                passed_on.append(address)
-            elif address not in route.waiting:
-                self.answer(publisher, member)
+            kept = known[1] if known is not None and known[0] == member.version else None
+            behind[address] = Downstream(expires_s, kept)
+            sent, waiting = route.sent.get(address), route.waiting.get(address)
+            if route.confirmed.get(address) == member.version or (sent is not None and sent.version == member.version):
+                carried.append(address)
+            elif waiting is None or waiting.version != member.version:
+                route.tries.pop(address, None)
+                self._answer(publisher, route, member)
         route.members_lifetime_s = shorter(route.members_lifetime_s, table.lifetime_s)
-        self._acknowledge(publisher, passed_on)
+        self._acknowledge(publisher, carried)
         if len(behind) != before:
             self._tell_role(publisher)
 
-    def _send_tables(self, publisher: int, route: Route) -> None:
-        members = [self._with_arrivals(publisher, member) for member in route.waiting.values()]
+    def _send_tables(self, publisher: int) -> None:
+        route = self.routes.get(publisher)
+        if route is None:
+            return  # forgotten since
+        members = [self._with_arrivals(route, member) for member in route.waiting.values()]
         route.waiting.clear()
         lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
         for part in in_frames(members):
@@ -277,90 +257,119 @@ class Mesh:
             address = member.address
             route.sent[address] = member
             route.tries[address] = route.tries.get(address, 0) + 1
-        self.host.set_timer(self.parameters.confirm_timeout_s, (CONFIRM, publisher))
+        self.host.set_timer(self._parameters.confirm_timeout_s, (MeshTimer.CONFIRM.value, publisher))
 
-    def _with_arrivals(self, publisher: int, member: Member) -> Member:
-        """This node's own answer says last what has arrived meanwhile; what others say is passed on as it is."""
+    def _with_arrivals(self, route: Route, member: Member) -> Member:
+        """This node's own answer says at the last moment what has arrived; what others say is forwarded as it is."""
         if member.address != self.host.address:
             return member
-        arrived = tuple([event_id for event_id in self.routes[publisher].events if event_id in self._seen])
+        arrived = tuple([event_id for event_id in route.events if event_id in self._seen])
         if not arrived:
             return member
-        return Member(member.address, member.version, member.entries, arrived)
+        return Member(member.address, member.version, member.context, arrived)
 
-    def _retry(self, publisher: int, route: Route) -> None:
+    def _retry(self, publisher: int) -> None:
+        route = self.routes.get(publisher)
+        if route is None:
+            return  # forgotten since
         unconfirmed = list(route.sent.values())
         route.sent.clear()
         for member in unconfirmed:
-            if route.tries[member.address] < self.parameters.table_tries:
-                self.answer(publisher, member)
+            address = member.address
+            if address in route.waiting:
+                continue  # a newer version of it is about to leave
+            if route.tries.get(address, 0) < self._parameters.table_tries:
+                self._answer(publisher, route, member)
             else:
-                del route.tries[member.address]
+                route.tries.pop(address, None)
                 self.host.dropped(UNCONFIRMED)
 
-    def on_ack(self, sender: int, ack: JoinAck) -> None:
+    def _on_ack(self, sender: int, ack: JoinAck) -> None:
         route = self.routes.get(ack.publisher)
         if route is not None and sender == route.upstream:
-            self._confirm(ack.publisher, route, ack.members)
+            self._confirm(ack.publisher, route, dict.fromkeys(ack.members))
 
-    def _confirm(self, publisher: int, route: Route, members: Iterable[int]) -> None:
-        for address in members:
-            if address in route.sent:
+    def _confirm(self, publisher: int, route: Route, members: Mapping[int, int | None]) -> None:
+        """The upstream has these members, of these versions; None: whichever it was sent last."""
+        for address, version in members.items():
+            sent, waiting = route.sent.get(address), route.waiting.get(address)
+            if sent is not None and version in (None, sent.version):
                 del route.sent[address]
-                route.confirmed.add(address)
-            elif address in route.waiting and address in route.tries:  # about to be sent once more
-                del route.waiting[address]
-                route.confirmed.add(address)
+                route.confirmed[address] = sent.version
+            elif waiting is not None and address in route.tries and version in (None, waiting.version):
+                del route.waiting[address]  # it was about to be sent once more
+                route.confirmed[address] = waiting.version
         if not route.sent:
-            self.host.cancel_timer((CONFIRM, publisher))
+            self.host.cancel_timer((MeshTimer.CONFIRM.value, publisher))
         if not route.waiting:
-            self.host.cancel_timer((TABLE, publisher))
+            self.host.cancel_timer((MeshTimer.TABLE.value, publisher))
 
     def _acknowledge(self, publisher: int, members: list[int]) -> None:
         if members:
             if publisher not in self._acks:
-                delay_s = self.host.random.random() * self.parameters.table_pause_s
-                self.host.set_timer(delay_s, (ACK, publisher))
+                delay_s = self.host.random.random() * self._parameters.table_pause_s
+                self.host.set_timer(delay_s, (MeshTimer.ACK.value, publisher))
             self._acks.setdefault(publisher, {}).update(dict.fromkeys(members))
+
+    def _send_ack(self, publisher: int) -> None:
+        self.host.broadcast(JoinAck(publisher, tuple(self._acks.pop(publisher))))
 
     # -- Events --------------------------------------------------------------------------------------------------
 
-    def see(self, event_id: int) -> bool:
-        """Remembers an event; true if it is new."""
-        return self._seen.add(event_id)
-
-    def see_sending(self, data: Data) -> bool:
-        """Remembers a sending of an event; true if it is new."""
-        return self._sendings.add(data.event.id << SENDING_BITS | data.sending)
-
-    def relay(self, data: Data, digest: Digest | None) -> None:
-        """Passes an event on, if this node forwards for it."""
-        if data.hops < 255 and self._forwards(data, digest):
-            key = data.event.id << SENDING_BITS | data.sending
+    def _on_data(self, sender: int, data: Data) -> None:
+        key = data.event.id << SENDING_BITS | data.sending
+        if not self._sendings.add(key):
+            return
+        if data.hops < HOPS_MAX and self._forwards(data):
             self._relays[key] = Data(
-                data.publisher, data.channels, data.hops + 1, data.event, data.sending, data.members
+                publisher=data.publisher,
+                channels=data.channels,
+                hops=data.hops + 1,
+                event=data.event,
+                sending=data.sending,
+                members=data.members,
             )
-            self.host.set_timer(self.host.random.random() * self.parameters.jitter_s, (RELAY, key))
+            self.host.set_timer(self.host.random.random() * self._parameters.jitter_s, (_RELAY, key))
+        if self._seen.add(data.event.id):  # not here before, in another sending
+            self._middleware.on_data(data)
 
-    def _forwards(self, data: Data, digest: Digest | None) -> bool:
+    def _relay(self, key: int) -> None:
+        self.host.broadcast(self._relays.pop(key))
+
+    def _forwards(self, data: Data) -> bool:
+        if self._forwards_for(data.publisher, data, is_own=True):
+            return True
+        if not self._is_shared or data.members:
+            return False
+        return any(
+            self._forwards_for(publisher, data, is_own=False)
+            for publisher in self.downstream
+            if publisher != data.publisher
+        )
+
+    def _forwards_for(self, publisher: int, data: Data, *, is_own: bool) -> bool:
+        """Whether a member that answered `publisher` is behind this node and may want the event. Channels are those of
+        the event's own publisher."""
         route = self.routes.get(data.publisher)
-        if route is None:
+        behind = self.downstream.get(publisher)
+        if behind is None or (is_own and route is None):
             return False
         now_s = self.host.now()
-        filters = self.parameters.forwarding_filter and digest is not None
-        just_moved = now_s < route.moved_s + self.parameters.channel_overlap_s
-        for address, member in self.downstream.get(data.publisher, {}).items():
+        by_channel = is_own and route is not None and route.knows_channels
+        just_moved = route is not None and now_s < route.moved_s + self._parameters.channel_overlap_s
+        for address, member in behind.items():
             if data.members:
                 is_meant = address in data.members
-            else:
+            elif by_channel and route is not None:
                 is_meant = route.channels.get(address, NEWCOMERS) in data.channels or (
                     just_moved and route.channels_before.get(address, NEWCOMERS) in data.channels
                 )
+            else:
+                is_meant = is_own or member.kept is not None
             if is_meant and member.expires_s > now_s:
-                if not filters or member.entries is None:
+                if not self._filters or member.kept is None:
                     return True
-                assert digest is not None
-                if self._family.matches_any(member.entries, digest):
+                if self._middleware.admits(member.kept, data):
                     return True
         return False
 
@@ -369,9 +378,10 @@ class Mesh:
     def _sweep_later(self) -> None:
         if not self._sweeps:
             self._sweeps = True
-            self.host.set_timer(self.parameters.forwarding_timeout_s / SWEEPS_PER_TIMEOUT, (SWEEP, 0))
+            delay_s = self._parameters.forwarding_timeout_s / self._parameters.sweeps_per_timeout
+            self.host.set_timer(delay_s, (MeshTimer.SWEEP.value, 0))
 
-    def _sweep(self) -> None:
+    def _sweep(self, key: int) -> None:
         self._sweeps = False
         now_s = self.host.now()
         for publisher, behind in list(self.downstream.items()):
@@ -382,18 +392,25 @@ class Mesh:
                 del self.downstream[publisher]
             if len(kept) != len(behind):
                 self._tell_role(publisher)
-        timeout_s = self.parameters.forwarding_timeout_s
+        timeout_s = self._parameters.forwarding_timeout_s
         for publisher, route in list(self.routes.items()):
-            if route.heard_s + timeout_s <= now_s and publisher not in self.downstream:
-                del self.routes[publisher]
-                self._roles.pop(publisher, None)
+            if route.heard_s + timeout_s <= now_s:
+                self._forget(publisher)
         if self.routes:
             self._sweep_later()
 
+    def _forget(self, publisher: int) -> None:
+        self.downstream.pop(publisher, None)
+        self._tell_role(publisher)
+        self._roles.pop(publisher, None)
+        del self.routes[publisher]
+
     def _tell_role(self, publisher: int) -> None:
-        """Notes in the trace for which channels of a publisher this node forwards. Called when others are behind this
-        node, or those have other channels."""
-        route = self.routes[publisher]
+        """Notes in the trace for which channels of a publisher this node forwards. Called when other members are behind
+        this node, or when they have other channels."""
+        route = self.routes.get(publisher)
+        if route is None:
+            return
         behind = self.downstream.get(publisher, {})
         channels = sorted({route.channels.get(address, NEWCOMERS) for address in behind})
         if channels != self._roles.get(publisher, []):

@@ -1,9 +1,13 @@
-"""What Pub/Sub ODMRP puts on the air.
+"""What Pub/Sub ODMRP sends.
 
 Between brokers, through the mesh: `JoinRequest` floods outwards from a publishing broker, `JoinTable` comes back hop by
-hop and turns the nodes on its way into the forwarding group, `JoinAck` confirms a table where no passed-on table does,
+hop and turns the nodes on its path into the forwarding group, `JoinAck` confirms a table that is not forwarded further,
 `Data` carries an event through the forwarding group. Between clients and brokers: `Seek` looks for a broker; all else
 is unicast.
+
+The mesh's packets carry *context* for the middleware as bytes that the mesh does not read (`middleware.py`).
+
+Every number has a range that is checked at decoding, and every list a longest length.
 """
 
 from typing import Annotated, ClassVar, Final
@@ -15,29 +19,41 @@ from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.odmrp.packed import Digest, PackedEntry
+from roamcast.protocols.odmrp.packed import PackedEntry, Token
 from roamcast.protocols.routing import Control, Routed
+
+KINDS_MAX: Final = 64  # types of events that a client announces
+LISTED_MAX: Final = 4096  # members in one Join Request
+CONTEXT_BYTES_MAX: Final = 16384
 
 Address = Annotated[int, Meta(ge=0, lt=2**32)]
 Hops = Annotated[int, Meta(ge=1, le=255)]
 Sequence = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Lifetime = Annotated[float, Meta(ge=0)] | None  # seconds until a route is expected to break; None: not foreseeable
-Motion = tuple[float, float, float, float]  # x, y, m; velocity, m/s
-
-
-KINDS_MAX: Final = 64  # types of events that a client announces, so that they fit a frame
+Life = Annotated[int, Meta(ge=0, le=2**53)]
+Channel = Annotated[int, Meta(ge=0, le=65535)]
+Version = Annotated[int, Meta(ge=0, le=65535)]
+EventId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Lifetime = Annotated[float, Meta(ge=0, le=86400)] | None  # seconds until a route is expected to break; None: unknown
+Metres = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Motion = tuple[Metres, Metres, Metres, Metres]  # x, y, m; velocity, m/s
+Context = Annotated[bytes, Meta(max_length=CONTEXT_BYTES_MAX)]
+Listed = Annotated[tuple[tuple[Address, Version], ...], Meta(max_length=LISTED_MAX)]
+Channels = Annotated[tuple[tuple[Channel, Listed], ...], Meta(max_length=64)]
+EventIds = Annotated[tuple[EventId, ...], Meta(max_length=64)]
 
 
 class JoinRequest(Message, frozen=True, tag=16):
-    """A broker is about to publish: whoever has subscribers for this, answer."""
+    """A broker is about to publish: brokers with subscribers for this, answer."""
 
     publisher: Address  # the broker
-    sequence: Sequence  # newer requests of a publisher have higher numbers
+    life: Life  # of the publisher
+    sequence: Annotated[int, Meta(ge=0, lt=2**31)]  # newer requests of a life have higher numbers
     hops: Hops  # frames in a row that brought it to whoever hears this one
-    questions: tuple[Digest, ...]  # of the events to come
-    channels: tuple[tuple[int, tuple[tuple[Address, int], ...]], ...]  # channel, its members, the version of each
-    events: tuple[int, ...] = ()  # ids of events that members known before should have got: who has not, say so
-    motion: Motion | None = None  # of whoever sends this frame
+    context: Context  # what is asked for
+    listing: Version  # number of the newest list of members
+    channels: Channels | None  # that list: channels, their members, the version of each; None: as in an earlier request
+    events: EventIds = ()  # events that known members should have got: a member that has not, says so
+    motion: Motion | None = None  # of the node that sends this frame
     lifetime_s: Lifetime = None  # of the route so far
 
 
@@ -45,45 +61,45 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber broker in a Join Table."""
 
     address: Address
-    version: int  # of its summary
-    entries: tuple[PackedEntry, ...] | None  # None: the publisher knows this version
-    arrived: tuple[int, ...] = ()  # those of the events that the request named that are here
+    version: Version  # of its context
+    context: Context | None  # what it wants; None: the publisher knows this version
+    arrived: EventIds = ()  # those of the events that the request named that are here
 
 
 class JoinTable(Message, frozen=True, tag=17):
-    """Subscriber brokers answer; whoever is named as next hop joins the forwarding group and passes it on."""
+    """Subscriber brokers answer; the node that is named as next hop joins the forwarding group and forwards it."""
 
     publisher: Address
     next_hop: Address
-    members: tuple[Member, ...]
+    members: Annotated[tuple[Member, ...], Meta(max_length=256)]
     lifetime_s: Lifetime = None  # of the shortest-lived route among the members'
 
 
 class JoinAck(Message, frozen=True, tag=18):
-    """I have these members. Sent where the table that brought them is not passed on."""
+    """The sender has these members. Sent where the table that brought them is not forwarded."""
 
     publisher: Address
-    members: tuple[Address, ...]
+    members: Annotated[tuple[Address, ...], Meta(max_length=1024)]
 
 
 class Data(Message, frozen=True, tag=19):
-    """An event for the members of some channels; sent again, for those that are listed."""
+    """An event for the members of some channels; if it is sent again, for those that are listed."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
     publisher: Address  # the broker
-    channels: tuple[int, ...]
+    channels: Annotated[tuple[Channel, ...], Meta(max_length=64)]
     hops: Hops  # frames in a row that brought it to whoever hears this one, those to the broker included
     event: Event
     sending: Annotated[int, Meta(ge=0, le=255)] = 0  # how often the broker had sent this event before
-    members: tuple[Address, ...] = ()  # whom this sending is for; none: all members of the channels
+    members: Annotated[tuple[Address, ...], Meta(max_length=256)] = ()  # none: all members of the channels
 
 
 class Seek(Message, frozen=True, tag=20):
     """A client looks for a broker within `ttl` hops."""
 
     client: Address
-    number: Sequence  # newer searches of a client have higher numbers
+    number: Sequence  # a client numbers its searches
     ttl: Hops  # frames in a row that may still carry it, this one included
     hops: Hops
 
@@ -92,20 +108,21 @@ class Offer(Message, frozen=True, tag=21):
     """A broker answers a client's search."""
 
     number: Sequence  # of the search
-    hops: Hops  # from the client to the broker, as the search came
+    hops: Hops  # from the client to the broker, on the path of the search
 
 
 class Attach(Message, frozen=True, tag=22):
-    """A client's subscriptions and advertisements, in parts that fit a frame; they replace all earlier ones when the
-    last part is here."""
+    """A client's subscriptions and advertisements, in parts; they replace all earlier ones when all parts are here. A
+    constrained client sends Bloom filters instead of interests."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
     version: Sequence
     part: Annotated[int, Meta(ge=0, lt=1024)]
     parts: Annotated[int, Meta(ge=1, le=1024)]
-    interests: tuple[Interest, ...]
-    kinds: Annotated[tuple[int, ...], Meta(max_length=KINDS_MAX)] = ()  # types of events to come; in part 0
+    interests: Annotated[tuple[Interest, ...], Meta(max_length=64)]
+    kinds: Annotated[tuple[Token, ...], Meta(max_length=KINDS_MAX)] = ()  # types of events to come; in part 0
+    filters: Annotated[tuple[PackedEntry, ...], Meta(max_length=64)] = ()
 
     def __post_init__(self) -> None:
         if self.part >= self.parts:

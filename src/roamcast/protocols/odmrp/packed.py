@@ -1,21 +1,29 @@
-"""Digests, and entries of summaries, as they travel in frames; what they mean is said in `summaries.py`."""
+"""Questions, and entries of summaries, as they travel in frames; what they mean is said in `summaries.py`."""
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from roamcast.errors import PeerError
 
 LEAF_MAX: Final = 63
+FILTER_BYTES_MAX: Final = 8192
+LEAVES_MAX: Final = LEAF_MAX + 1
+
+Leaf = Annotated[int, Meta(ge=0, le=LEAF_MAX)]
+Token = Annotated[int, Meta(ge=0, lt=2**32)]
+Filter = Annotated[bytes, Meta(max_length=FILTER_BYTES_MAX)]
+Tokens = Annotated[tuple[Token, ...], Meta(max_length=128)]
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):
-    """An event, for matching; each part lists the leaf's number and what to look for."""
+    """An event, for matching; each part lists a leaf's number and the tokens of its value."""
 
-    type: int
-    enumerated: tuple[tuple[int, int], ...] = ()
-    arithmetic: tuple[tuple[int, int], ...] = ()
-    texts: tuple[tuple[int, int, tuple[int, ...], tuple[int, ...]], ...] = ()  # leaf, whole, prefixes, suffixes
+    type: Token
+    enumerated: tuple[tuple[Leaf, Token], ...] = ()
+    arithmetic: tuple[tuple[Leaf, Token], ...] = ()
+    texts: tuple[tuple[Leaf, Token, Tokens, Tokens], ...] = ()  # leaf, whole, prefixes, suffixes
 
     def __post_init__(self) -> None:
         for part in (self.enumerated, self.arithmetic, self.texts):
@@ -24,11 +32,18 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
                     raise PeerError(f"digest: leaf {each[0]}: must be between 0 and {LEAF_MAX}")
 
 
-class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
-    """An entry under way. A filter without a bit is empty bytes."""
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    """What a publisher asks for, in a Join Request."""
 
-    type: int
-    leaves: int
-    enumerated: bytes
-    arithmetic: bytes
-    texts: tuple[tuple[int, bytes, bytes, bytes], ...] = ()
+    type: Token
+    filter: Filter = b""  # the digest of an event, a Bloom filter of its tokens; empty: all events of the type
+
+
+class PackedEntry(msgspec.Struct, frozen=True, array_like=True):
+    """An entry in a frame. A filter without a bit is empty bytes."""
+
+    type: Token
+    leaves: Annotated[int, Meta(ge=0)]  # 64 bits; `Family.unpacked` refuses more
+    enumerated: Filter
+    arithmetic: Filter
+    texts: Annotated[tuple[tuple[Leaf, Filter, Filter, Filter], ...], Meta(max_length=LEAVES_MAX)] = ()

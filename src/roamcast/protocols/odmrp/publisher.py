@@ -5,12 +5,12 @@ Request. A question that stands answers for later events too: a digest for event
 for all events of its type. An event whose question is new is sent in this order:
 
 1. At once, on the channels of the members that are known from earlier questions and want it. Their routes may be as old
-   as the forwarding timeout; where nobody moves they hold.
+   as the forwarding timeout; where no node moves they hold.
 2. Again, for members that answer the question and do not say that the event has arrived: newcomers, and those whose
    route was broken. It leaves when no such answer came for `answer_pause_s`, and lists whom it is for. Answers from
    farther away may make it leave again, until `route_wait_s` after the question.
 
-So nobody waits for another's route, and whoever answers in time is served, as if the event had waited for all.
+So no member waits for another's route, and a member that answers in time is served as if the event had waited for all.
 
 A question is asked again every refresh interval, as long as it is in use: a digest if it was used since it was asked,
 an advertisement until no event follows for the forwarding timeout. That keeps routes and members fresh. A broker that
@@ -18,18 +18,24 @@ stops publishing stops asking, and its structure fades away (3.6). Under mobilit
 until the first route is expected to break, within bounds.
 
 Answers bring members with their summaries. They are grouped into channels (`grouping.py`) at most once per refresh
-interval, when a request goes out that tells the nodes on the way; until then a newcomer is on channel 0. Until that
-news has spread, events travel on the old channels of their members too.
+interval, when a request goes out that carries the new list; until then a newcomer is on channel 0. Until the list has
+spread, events travel on the old channels of their members too. The list goes into a request if it has changed since the
+last one, and into every `member_list_every`th.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from math import inf
 from typing import Final, NamedTuple
 
+from roamcast.errors import PeerError
 from roamcast.events import Event
-from roamcast.protocols.api import Host, Timer
+from roamcast.protocols.api import Host
+from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.odmrp.context import entries_in, questions_as_context
+from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.grouping import NEWCOMERS, grouping
 from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member
 from roamcast.protocols.odmrp.packed import Digest
@@ -37,22 +43,24 @@ from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import own_motion, shorter
 from roamcast.protocols.odmrp.summaries import Entry
 
-ASK: Final = "publisher.ask"  # key 0; send a Join Request
-SEND: Final = "publisher.send"  # key 0; the first waiting events have waited long enough
-REFRESH: Final = "publisher.refresh"  # key 0; ask again what is still in use
 
-QUESTIONS_PER_REQUEST: Final = 4  # so that a request fits a frame
-EVENTS_PER_REQUEST: Final = 4  # for the same reason
-LISTED_MAX: Final = 80  # members, for the same reason; all others stay on channel 0
-SEQUENCES_PER_S: Final = 1000  # a broker that comes back begins above where it was, as long as it asks no more often
-SENDINGS_MAX: Final = 16  # of one event
-LATE_MAX: Final = 12  # listed in one sending, so that it fits a frame with any event; more: all of their channels
+class PublisherTimer(StrEnum):
+    ASK = "odmrp.ask"  # key 0; send a Join Request
+    SEND = "odmrp.send"  # key 0; the first waiting events have waited long enough
+    REFRESH = "odmrp.refresh"  # key 0; ask again what is still in use
+
+
+LISTINGS: Final = 1 << 16
+SEQUENCES: Final = 1 << 31
+HOPS_MAX: Final = 255
 INSTANT_S: Final = 1e-9  # a timer may fire this much early, by rounding
 
-NO_MEMBER: Final = "no-member"  # an event that nobody wants does not leave
+NO_MEMBER: Final = "no-member"  # an event that no member wants does not leave
+
+Listed = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
-class Question:
+class OpenQuestion:
     def __init__(self, now_s: float, ready_s: float) -> None:
         self.ready_s = ready_s  # its answers are here
         self.asked_s = now_s
@@ -81,37 +89,36 @@ class Waiting:
         self.served: set[int] = set()  # members for which it was, or which said that they have it
 
 
-class Publisher:
-    def __init__(self, host: Host, parameters: OdmrpParameters) -> None:
-        self.host = host
+class Publisher(Component):
+    def __init__(self, host: Host, parameters: OdmrpParameters, encoder: Encoder) -> None:
+        super().__init__(host)
         self.parameters = parameters
         self.members: dict[int, Known] = {}
         self.channels: dict[int, list[int]] = {}  # as the last request told
         self._channel_of: dict[int, int] = {}
         self._ungrouped: dict[int, None] = {}  # members whose present summary is in no channel's filter yet
-        self._encoder = parameters.encoder()
+        self._encoder = encoder
         self._grouping = grouping(parameters)
-        self._questions: dict[Digest, Question] = {}
+        self._questions: dict[Digest, OpenQuestion] = {}
         self._to_ask: dict[Digest, None] = {}
         self._waiting: list[Waiting] = []
         self._grouped_s = -inf
         self._channel_before: dict[int, int] = {}
         self._settled_s = -inf  # when all nodes know the present channels
-        self._sequence = int(host.now() * SEQUENCES_PER_S)
+        self._sequence = 0
+        self._listed: Listed = ()  # as the last list had it
+        self._listing = 0
+        self._since_listed = 0  # requests since the last list
         self._shortest_lifetime_s: float | None = None
         self._refreshes = False
 
-    def on_timer(self, timer: Timer) -> bool:
-        """True if the timer was the publisher's."""
-        if timer[0] == ASK:
-            self._ask()
-        elif timer[0] == SEND:
-            self._look_again()
-        elif timer[0] == REFRESH:
-            self._refresh()
-        else:
-            return False
-        return True
+    def declare(self, inputs: Inputs) -> None:
+        inputs.on_timer(PublisherTimer.ASK, self._ask)
+        inputs.on_timer(PublisherTimer.SEND, self._look_again)
+        inputs.on_timer(PublisherTimer.REFRESH, self._refresh)
+
+    def _set(self, delay_s: float, timer: PublisherTimer) -> None:
+        self.host.set_timer(delay_s, (timer.value, 0))
 
     def advertise(self, kinds: Iterable[int]) -> None:
         """Events of these types will follow: asks for their subscribers ahead of them."""
@@ -121,12 +128,13 @@ class Publisher:
     def publish(self, event: Event, digest: Digest, hops: int) -> None:
         """Sends an event into the mesh, to all that are known to want it and to all that turn out to."""
         question = self._use(Digest(digest.type) if self.parameters.advertisement else digest)
-        waiting = Waiting(event, digest, hops, question.ready_s)
+        ready_s = self.host.now() if question is None else question.ready_s
+        waiting = Waiting(event, digest, hops, ready_s)
         channels = self._channels_for(digest)
         if channels:
             self._send(waiting, channels, ())
         self._waiting.append(waiting)
-        self._look_again()
+        self._look_again(0)
 
     def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
         """Answers arrived."""
@@ -134,18 +142,23 @@ class Publisher:
         expires_s = self.host.now() + self.parameters.forwarding_timeout_s
         for member in members:
             known = self.members.get(member.address)
-            if member.entries is not None:
-                entries = tuple(self._encoder.family.unpacked(each) for each in member.entries)
+            if member.context is not None:
+                try:
+                    entries = entries_in(self._encoder.family, member.context)
+                except PeerError:
+                    continue
             elif known is not None:
                 entries = known.entries
             else:
                 continue  # forgotten meanwhile; the next request does not list it, so it will tell all again
+            if known is None and len(self.members) >= self.parameters.members_max:
+                continue
             self.members[member.address] = Known(member.version, entries, expires_s)
             if known is None or known.entries != entries:
                 self._ungrouped[member.address] = None
             for waiting in self._waiting:
                 self._serve_again(waiting, member, entries)
-        self._look_again()
+        self._look_again(0)
 
     def _serve_again(self, waiting: Waiting, member: Member, entries: tuple[Entry, ...]) -> None:
         """An answer came while an event waits for answers."""
@@ -155,38 +168,33 @@ class Publisher:
         elif member.address not in waiting.served and self._encoder.family.matches_any(entries, waiting.digest):
             waiting.answered[member.address] = None
             waiting.due_s = waiting.until_s  # the last sending waits for all
-            if waiting.sendings < SENDINGS_MAX - 1:
+            if waiting.sendings < self.parameters.sendings_max - 1:
                 waiting.due_s = min(self.host.now() + self.parameters.answer_pause_s, waiting.until_s)
 
     # -- Asking --------------------------------------------------------------------------------------------------
 
-    def _use(self, digest: Digest) -> Question:
-        """The standing question of a digest; a new one is asked at once."""
+    def _use(self, digest: Digest) -> OpenQuestion | None:
+        """The standing question of a digest; a new one is asked at once. None if there are too many."""
         now_s = self.host.now()
         question = self._questions.get(digest)
         if question is None:
-            question = self._questions[digest] = Question(now_s, now_s + self.parameters.route_wait_s)
+            if len(self._questions) >= self.parameters.open_questions_max:
+                return None
+            question = self._questions[digest] = OpenQuestion(now_s, now_s + self.parameters.route_wait_s)
             self._to_ask[digest] = None
-            self.host.set_timer(0.0, (ASK, 0))
+            self._set(0.0, PublisherTimer.ASK)
         question.used_s = now_s
         return question
 
-    def _ask(self) -> None:
+    def _ask(self, key: int) -> None:
         now_s = self.host.now()
         if now_s - self._grouped_s >= self.parameters.refresh_interval_s - INSTANT_S and self._group():
             self._settled_s = now_s + self.parameters.channel_overlap_s
-        channels = tuple(
-            (channel, tuple((address, self.members[address].version) for address in members))
-            for channel, members in self.channels.items()
-        )
-        motion = own_motion(self.host) if self.parameters.mobility_prediction else None
-        events = tuple(each.event.id for each in self._waiting if each.sendings)[-EVENTS_PER_REQUEST:]
         questions = list(self._to_ask)
         self._to_ask.clear()
-        for start in range(0, len(questions), QUESTIONS_PER_REQUEST):
-            part = tuple(questions[start : start + QUESTIONS_PER_REQUEST])
-            self._sequence += 1
-            self.host.broadcast(JoinRequest(self.host.address, self._sequence, 1, part, channels, events, motion))
+        most = self.parameters.questions_max
+        for start in range(0, len(questions), most):
+            self._request(questions[start : start + most])
         for digest in questions:
             self._questions[digest].asked_s = now_s
         self._shortest_lifetime_s = None
@@ -194,9 +202,46 @@ class Publisher:
             self._refreshes = True
             # A route's lifetime is known only once answers are here.
             first_s = self.parameters.refresh_min_s if self.parameters.mobility_prediction else self._refresh_after_s()
-            self.host.set_timer(first_s, (REFRESH, 0))
+            self._set(first_s, PublisherTimer.REFRESH)
 
-    def _refresh(self) -> None:
+    def _request(self, questions: list[Digest]) -> None:
+        family, bits = self._encoder.family, self.parameters.digest_bits_per_token
+        sent = [each.event.id for each in self._waiting if each.sendings]
+        most = self.parameters.named_events_max
+        channels = self._list_to_send()
+        self._sequence = (self._sequence + 1) % SEQUENCES
+        self.host.broadcast(
+            JoinRequest(
+                publisher=self.host.address,
+                life=self.host.life,
+                sequence=self._sequence,
+                hops=1,
+                context=questions_as_context([family.question(each, bits) for each in questions]),
+                listing=self._listing,
+                channels=channels,
+                events=tuple(sent[-most:] if most else []),
+                motion=own_motion(self.host) if self.parameters.mobility_prediction else None,
+            )
+        )
+
+    def _list_to_send(self) -> Listed | None:
+        """The list of members, or None if the nodes have it already."""
+        listed: Listed = tuple(
+            [
+                (channel, tuple([(address, self.members[address].version) for address in members]))
+                for channel, members in self.channels.items()
+            ]
+        )
+        if listed == self._listed and self._since_listed + 1 < self.parameters.member_list_every:
+            self._since_listed += 1
+            return None
+        if listed != self._listed:
+            self._listed = listed
+            self._listing = (self._listing + 1) % LISTINGS
+        self._since_listed = 0
+        return listed
+
+    def _refresh(self, key: int) -> None:
         """Asks again what is in use, forgets what is not, and goes on while anything is left."""
         now_s = self.host.now()
         for digest, question in list(self._questions.items()):
@@ -210,9 +255,9 @@ class Publisher:
                 del self._questions[digest]
         self._refreshes = bool(self._questions)
         if self._refreshes:
-            self.host.set_timer(self._refresh_after_s(), (REFRESH, 0))
+            self._set(self._refresh_after_s(), PublisherTimer.REFRESH)
         if self._to_ask:
-            self.host.set_timer(0.0, (ASK, 0))
+            self._set(0.0, PublisherTimer.ASK)
 
     def _refresh_after_s(self) -> float:
         if not self.parameters.mobility_prediction:
@@ -231,7 +276,7 @@ class Publisher:
                 self._grouping.remove(address)
             else:
                 self._grouping.put(address, known.entries)
-        listed = sorted(self.members)[:LISTED_MAX]
+        listed = set(sorted(self.members)[: self.parameters.listed_max])
         self._ungrouped = dict.fromkeys(address for address in self.members if address not in listed)
         channels = {
             channel: [address for address in members if address in listed]
@@ -258,7 +303,7 @@ class Publisher:
 
     # -- Events --------------------------------------------------------------------------------------------------
 
-    def _look_again(self) -> None:
+    def _look_again(self, key: int) -> None:
         """Sends what is due, forgets what has waited for all answers, and comes back when the next is due."""
         now_s = self.host.now() + INSTANT_S
         for waiting in self._waiting:
@@ -268,7 +313,7 @@ class Publisher:
         self._waiting = [each for each in self._waiting if each.until_s > now_s]
         if self._waiting:
             first_s = min(each.due_s for each in self._waiting)
-            self.host.set_timer(max(0.0, first_s - self.host.now()), (SEND, 0))
+            self._set(max(0.0, first_s - self.host.now()), PublisherTimer.SEND)
 
     def _send_late(self, waiting: Waiting) -> None:
         late = tuple(waiting.answered)
@@ -276,13 +321,18 @@ class Publisher:
         if late:
             waiting.served.update(late)
             channels = sorted({self._channel_of.get(address, NEWCOMERS) for address in late})
-            self._send(waiting, channels, late if len(late) <= LATE_MAX else ())
+            self._send(waiting, channels, late if len(late) <= self.parameters.late_max else ())
         elif waiting.sendings == 0 and waiting.until_s <= self.host.now() + INSTANT_S:
             self.host.dropped(NO_MEMBER, waiting.event.id)
 
     def _send(self, waiting: Waiting, channels: list[int], members: tuple[int, ...]) -> None:
         message = Data(
-            self.host.address, tuple(channels), waiting.hops + 1, waiting.event, waiting.sendings, members
+            publisher=self.host.address,
+            channels=tuple(channels),
+            hops=min(waiting.hops + 1, HOPS_MAX),
+            event=waiting.event,
+            sending=waiting.sendings,
+            members=members,
         )
         waiting.sendings += 1
         self.host.broadcast(message)

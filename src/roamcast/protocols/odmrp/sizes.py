@@ -1,31 +1,17 @@
-"""What members of a Join Table take in a frame, rather a little more than less, and how many go into one."""
+"""How many members of a Join Table go into one message, estimated a little too large rather than too small."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from roamcast.protocols.odmrp.messages import Member
-from roamcast.protocols.odmrp.packed import PackedEntry
 
 TABLE_BYTES_MAX: Final = 1200  # members that together take more travel in several frames
-MEMBER_BYTES: Final = 12  # of a member without its entries
+MEMBER_BYTES: Final = 15  # of a member without its context
 ARRIVAL_BYTES: Final = 9  # of an event's id
-ENTRY_BYTES: Final = 20  # of an entry without its filters
-FILTER_BYTES: Final = 4  # of a filter without its bits
 
 
 def member_bytes(member: Member) -> int:
-    total = MEMBER_BYTES + ARRIVAL_BYTES * len(member.arrived)
-    if member.entries is not None:
-        for entry in member.entries:
-            total += entry_bytes(entry)
-    return total
-
-
-def entry_bytes(entry: PackedEntry) -> int:
-    total = ENTRY_BYTES + 2 * FILTER_BYTES + len(entry.enumerated) + len(entry.arithmetic)
-    for _, left, right, exact in entry.texts:
-        total += 3 * FILTER_BYTES + len(left) + len(right) + len(exact)
-    return total
+    return MEMBER_BYTES + ARRIVAL_BYTES * len(member.arrived) + len(member.context or b"")
 
 
 def in_frames(members: list[Member]) -> Iterator[tuple[Member, ...]]:

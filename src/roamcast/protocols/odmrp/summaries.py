@@ -15,9 +15,15 @@ paper, section 3.3 (no hierarchy, as there):
 A *digest* is an event in the same terms: EN and for each leaf the tokens to look for. A string leaf brings a token for
 each prefix and suffix up to a fixed length.
 
-Matching, leaf by leaf, never on the union of all bits: of each leaf that EL marks and the digest lists, the token must
-be in the filter; of a string leaf either its whole string in SC_X, or a prefix in SC_L and a suffix in SC_R. A leaf
-that the digest does not list passes, so a digest without leaves is an advertisement of the whole event type.
+Matching goes both ways, always leaf by leaf, never on the union of all bits:
+
+- *An event against a summary*, where the event is at hand: at its publisher and at relays. Of each leaf that EL marks
+  and the digest lists, the token must be in the filter; of a string leaf either its whole string in SC_X, or a prefix
+  in SC_L and a suffix in SC_R. A leaf that the digest does not list passes.
+- *A subscription against a digest*, where only the digest is at hand: at a broker that gets a Join Request. The digest
+  travels as a Bloom filter of all tokens of the event. A subscription is a *demand*: for each leaf that it constrains,
+  the alternatives, each of which is one token or several that must all be there. Of each leaf one alternative must be
+  in the filter. An empty filter asks for all events of the type: an advertisement.
 
 Two entries of a type merge by ORing the filters and keeping the marks that both have. All of this only ever widens: a
 digest never misses a subscription that matches its event. It may hit one that does not, so the last word is always the
@@ -27,11 +33,15 @@ subscription's own.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.protocols.odmrp.bloom import mask
-from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest, PackedEntry
+from roamcast.protocols.odmrp.packed import FILTER_BYTES_MAX, LEAF_MAX, Digest, PackedEntry, Question
+
+Demand = tuple[tuple[tuple[int, ...], ...], ...]
+"""Leaves, alternatives, tokens: of each leaf all tokens of one alternative."""
 
 
 class Texts(NamedTuple):
@@ -116,6 +126,31 @@ class Family(NamedTuple):
     def matches_any(self, entries: Iterable[Entry], digest: Digest) -> bool:
         return any(self.matches(entry, digest) for entry in entries)
 
+    # -- Digests as filters --------------------------------------------------------------------------------------
+
+    def question(self, digest: Digest, bits_per_token: float) -> Question:
+        """A digest as it travels: a Bloom filter with this many bits for each of its tokens."""
+        tokens = [token for part in (digest.enumerated, digest.arithmetic) for _, token in part]
+        for _, whole, prefixes, suffixes in digest.texts:
+            tokens += [whole, *prefixes, *suffixes]
+        if not tokens:
+            return Question(digest.type)
+        size = min(FILTER_BYTES_MAX, max(1, ceil(len(tokens) * bits_per_token / 8)))
+        bits = 0
+        for one in tokens:
+            bits |= mask(one, 8 * size, self.hashes)
+        return Question(digest.type, bits.to_bytes(size, "big"))
+
+    def satisfies(self, question: Question, demand: Demand) -> bool:
+        """Whether an event with this digest may meet a demand."""
+        size = 8 * len(question.filter)
+        if not size:
+            return True
+        bits = int.from_bytes(question.filter, "big")
+        return all(
+            any(_all_in(bits, tokens, size, self.hashes) for tokens in alternatives) for alternatives in demand
+        )
+
     # -- On the wire ---------------------------------------------------------------------------------------------
 
     def packed(self, entry: Entry) -> PackedEntry:
@@ -144,26 +179,52 @@ class Family(NamedTuple):
 
 
 def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:
-    """The summary of all: entries with the same type and marks become one; while there are still too many, the two of
-    a type that lose the fewest marks do."""
-    by_marks: dict[tuple[int, int], Entry] = {}
-    for entry in entries:
-        key = entry.type, entry.leaves
-        by_marks[key] = by_marks[key].merged(entry) if key in by_marks else entry
-    kept = sorted(by_marks.values())
+    """A summary of at most `entries_max` entries, or one of each type if that is more.
+
+    Entries with the same type and marks become one. While there are still too many, neighbours in the order of their
+    marks are merged, those that lose the fewest marks first, in rounds that each remove at least half of the excess.
+    Only neighbours are compared, so n entries take about n log n steps, whatever a peer has made of them.
+    """
+    kept = _by_marks(entries)
     while len(kept) > entries_max:
-        pairs = [
-            ((one.leaves ^ other.leaves).bit_count(), at, beside)
-            for at, one in enumerate(kept)
-            for beside, other in enumerate(kept[:at])
-            if one.type == other.type
-        ]
+        pairs = sorted(
+            [
+                ((kept[at].leaves ^ kept[at + 1].leaves).bit_count(), at)
+                for at in range(len(kept) - 1)
+                if kept[at].type == kept[at + 1].type
+            ]
+        )
         if not pairs:
             break  # one for each type is the least there can be
-        _, at, beside = min(pairs)
-        merged = kept.pop(at).merged(kept.pop(beside))
-        kept = sorted(aggregated([*kept, merged], len(kept) + 1))
+        merges = (len(kept) - entries_max + 1) // 2
+        taken: set[int] = set()
+        merged: list[Entry] = []
+        for _, at in pairs:
+            if len(merged) == merges:
+                break
+            if at not in taken and at + 1 not in taken:
+                taken.update((at, at + 1))
+                merged.append(kept[at].merged(kept[at + 1]))
+        kept = _by_marks([*merged, *(entry for at, entry in enumerate(kept) if at not in taken)])
     return tuple(kept)
+
+
+def _by_marks(entries: Iterable[Entry]) -> list[Entry]:
+    """One entry for each type and set of marks, sorted."""
+    found: dict[tuple[int, int], Entry] = {}
+    for entry in entries:
+        key = entry.type, entry.leaves
+        known = found.get(key)
+        found[key] = entry if known is None else known.merged(entry)
+    return sorted(found.values())
+
+
+def _all_in(bits: int, tokens: tuple[int, ...], size: int, hashes: int) -> bool:
+    for one in tokens:
+        wanted = mask(one, size, hashes)
+        if bits & wanted != wanted:
+            return False
+    return True
 
 
 def _bytes(bits: int, size: int) -> bytes:

@@ -1,16 +1,21 @@
 """GPX, the exchange format of GPS receivers: one node per track (`<trk>`), from its points with a time.
 
 Segments of a track belong to one node, which goes straight from the end of one to the start of the next. Routes and
-waypoints are ignored, because they have no times. A folder stands for all `.gpx` files in it, by name.
+waypoints are ignored, because they have no times. A folder stands for all `.gpx` files in it, by name. Times are in ISO
+8601, or plain seconds, as SUMO's `traceExporter` writes them.
 """
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.elements import ElementReader
 from roamcast.world.files.lines import Line
 from roamcast.world.files.recording import Recording, Samples
+
+_PLAIN: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
 
 class _GpxReader(ElementReader):
@@ -68,7 +73,8 @@ def read(path: Path) -> Recording:
 
 
 def _seconds(line: Line, text: str) -> float:
-    return timestamp_s(line, text, "a time such as 2024-05-01T12:00:00Z")
+    expected = "a time such as 2024-05-01T12:00:00Z"
+    return line.number(text, expected) if _PLAIN.fullmatch(text) else timestamp_s(line, text, expected)
 
 
 def timestamp_s(line: Line, text: str, expected: str) -> float:

@@ -1,4 +1,4 @@
-"""When a moving node is inside a rectangle that exists for a time: exact, leg by leg."""
+"""When a moving node is inside a rectangle that exists for a while: exact, leg by leg."""
 
 from math import inf
 
@@ -7,8 +7,8 @@ from roamcast.world.scenario import Partition
 
 
 def border_crossings(legs: list[Leg], partition: Partition) -> list[float]:
-    """The times at which the node gets in, out, in, out, … while the partition stands; being inside when it begins
-    or ends counts as getting in or out then, and turning around inside as both at once. The border is inside."""
+    """The times at which the node enters, leaves, enters, leaves, … while the partition exists. A node that is inside
+    when the partition begins or ends enters or leaves then; at a corner inside it does both. The border is inside."""
     times_s: list[float] = []
     ends_s = [leg[0] for leg in legs[1:]] + [inf]
     for (start_s, x_m, y_m, vx_mps, vy_mps), end_s in zip(legs, ends_s, strict=True):

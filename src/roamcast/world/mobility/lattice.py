@@ -17,7 +17,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.world.mobility.movements import Corner
 from roamcast.world.scenario import Scenario
 
-ROUNDING: Final = 1e-9  # a lattice that exceeds the area by this share of its spacing only, still fits
+ROUNDING: Final = 1e-9  # a lattice may exceed the area by this share of its spacing
 
 
 def grid(scenario: Scenario) -> list[list[Corner]]:
@@ -46,7 +46,7 @@ def _lattice(scenario: Scenario, row_height: float, shift: float) -> list[list[C
     for node in range(nodes):
         row, column = divmod(node, columns)
         x_m, y_m = west_m + spacing_m * (column + shift * (row % 2)), south_m + spacing_m * row * row_height
-        # Rounding must not put the outermost nodes a hair outside of the area.
+        # Rounding must not put the outermost nodes outside the area.
         corners.append([(0.0, min(max(x_m, 0.0), width_m), min(max(y_m, 0.0), height_m))])
     return corners
 

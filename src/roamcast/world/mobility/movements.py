@@ -43,7 +43,7 @@ class Movements:
         self.nodes: int = len(self._corners)
         self._legs: list[list[Leg]] = [_legs(corners) for corners in self._corners]
         self._starts_s: list[list[float]] = [[leg[0] for leg in legs] for legs in self._legs]
-        self._latest = [self._stretch(node, 0.0) for node in range(self.nodes)]  # asked for: mostly the next one, too
+        self._latest = [self._stretch(node, 0.0) for node in range(self.nodes)]  # the last one looked up
 
     def corners(self, node: int) -> tuple[Corner, ...]:
         return self._corners[node]
@@ -87,7 +87,7 @@ class Movements:
 
 
 def _check(node: int, corners: Sequence[Corner]) -> None:
-    """Corners come from files and scenarios, so what is wrong with them is the user's to correct."""
+    """Corners come from files and scenarios, so errors in them are the user's."""
     if not corners or corners[0][0] != 0:
         raise ConfigurationError(f"path of node {node}: must start with a corner at time 0")
     for number, corner in enumerate(corners):

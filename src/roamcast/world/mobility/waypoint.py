@@ -1,17 +1,17 @@
 """Random waypoint, started in its steady state.
 
-A node goes straight to a uniform point of its region at a uniform speed, rests for a uniform pause, and repeats. Seen
-at a random instant, such a node is more often near the middle, and on a slow trip, than its draws suggest: slow and
-long trips last longer. A run that starts all nodes at uniform points with uniform speeds drifts for hundreds of
-seconds (Yoon, Liu and Noble, INFOCOM 2003). Here the state at time 0 is drawn from the law of that random instant
-(perfect simulation, Le Boudec and Vojnović, INFOCOM 2005), so there is no warm-up to wait for:
+A node goes straight to a uniform point of its region at a uniform speed, rests for a uniform pause, and repeats. At a
+random instant it is more often near the middle, and on a slow trip, than these draws suggest, because long and slow
+trips take more time. A run that starts all nodes at uniform points with uniform speeds drifts for hundreds of seconds
+(Yoon, Liu and Noble, INFOCOM 2003). Here the state at time 0 is drawn from the stationary distribution (perfect
+simulation, Le Boudec and Vojnović, INFOCOM 2005), so no warm-up is needed:
 
 - Paused with probability E[pause] / (E[pause] + E[trip]), else on a trip.
 - Paused: at a uniform point, with the residual of a pause chosen with probability proportional to its length.
 - On a trip: from one point to another, chosen with probability proportional to their distance (accept or draw again);
-  at a uniform place on the way; the speed has density proportional to 1/v.
+  at a uniform place between them; the speed has density proportional to 1/v.
 
-It needs E[1/v] to be finite, which is why a minimum speed of 0 is refused.
+E[1/v] must be finite, so a minimum speed of 0 is refused.
 """
 
 from abc import ABC, abstractmethod

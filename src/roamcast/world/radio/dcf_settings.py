@@ -23,7 +23,7 @@ class DcfSettings(NamedTuple):
     data_rate: Rate
     broadcast_rate: Rate
     control_rate: Rate  # of ACK, RTS and CTS
-    eifs_rate: Rate  # of the ACK for which silence after a broken frame leaves room
+    eifs_rate: Rate | None  # of the ACK for which silence after a broken frame leaves room; None: it leaves none
     rts_threshold_bytes: int
     overhead_bytes: int
     queue_frames: int
@@ -34,4 +34,6 @@ class DcfSettings(NamedTuple):
     @property
     def extended_ifs_s(self) -> float:
         """EIFS: silence after a broken frame, long enough for the ACK that its receiver may be sending."""
+        if self.eifs_rate is None:
+            return self.phy.difs_s
         return self.phy.sifs_s + self.phy.difs_s + self.eifs_rate.duration_s(ACK_BYTES)

@@ -1,0 +1,119 @@
+"""How runs are dealt out to tasks, and how Spark is set up: no Spark needed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roamcast.campaign.execute import Lengths, PlannedRun, deal
+from roamcast.campaign.preflight import Answer, _judge
+from roamcast.campaign.reasons import reason, worker_died
+from roamcast.campaign.session import GIB, driver_memory, parsed_settings, shuffle_partitions
+from roamcast.campaign.store import Store
+from roamcast.errors import ConfigurationError
+
+
+@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=60), st.integers(1, 20))
+def test_every_run_is_dealt_once_and_no_task_is_empty(lengths: list[float], tasks: int) -> None:
+    runs = [PlannedRun(f"{number:03}", "", number) for number in range(len(lengths))]
+    tasks = min(tasks, len(runs))
+    dealt = deal(runs, tasks, lambda run: lengths[run.point])
+    assert len(dealt) == tasks
+    assert all(dealt)
+    assert sorted(run for task in dealt for run in task) == runs
+    sums = [sum(lengths[run.point] for run in task) for task in dealt]
+    assert sums == sorted(sums, reverse=True) or sums == pytest.approx(sorted(sums, reverse=True))
+    # Graham's bound for the longest-first rule
+    assert max(sums) <= max(max(lengths), 4 / 3 * sum(lengths) / tasks + max(lengths)) + 1e-6
+
+
+def test_long_runs_are_alone_and_start_first() -> None:
+    runs = [PlannedRun(f"{number:03}", "", number) for number in range(9)]
+    dealt = deal(runs, 3, lambda run: 10.0 if run.point == 4 else 1.0)
+    assert [[run.point for run in task] for task in dealt] == [[4], [0, 2, 5, 7], [1, 3, 6, 8]]
+
+
+def test_a_run_is_expected_to_take_what_its_point_took() -> None:
+    lengths = Lengths()
+    assert not lengths.known
+    for point, wall_s in ((0, 1.0), (0, 3.0), (1, 10.0)):
+        lengths.add(PlannedRun("x", "", point), wall_s)
+    assert lengths.expected_s(PlannedRun("y", "", 0)) == 2.0
+    assert lengths.expected_s(PlannedRun("y", "", 1)) == 10.0
+    assert lengths.expected_s(PlannedRun("y", "", 7)) == lengths.mean_s  # nothing is known about it
+
+
+def test_memory_and_partitions_follow_machine_and_data() -> None:
+    assert driver_memory(0, 24 * GIB) == 2 * GIB
+    assert driver_memory(GIB, 64 * GIB) == 10 * GIB
+    assert driver_memory(100 * GIB, 64 * GIB) == 32 * GIB  # half of the machine
+    assert driver_memory(0, GIB) == GIB
+    assert shuffle_partitions(0, 2) == 16
+    assert shuffle_partitions(0, 64) == 128
+    assert shuffle_partitions(8 * GIB, 2) == 1024
+
+
+def test_settings_of_spark_are_read_from_words() -> None:
+    assert parsed_settings(["spark.ui.enabled=true", "spark.x=a=b"]) == {"spark.ui.enabled": "true", "spark.x": "a=b"}
+    for wrong in ("spark.ui.enabled", "ui=true"):
+        with pytest.raises(ConfigurationError, match=r"conf: '.*' must be spark\.NAME=VALUE"):
+            parsed_settings([wrong])
+
+
+def answer(**changes: object) -> Answer:
+    whole = {"host": "h", "python": "3.11", "missing": [], "sources": "", "form": "", "memory": GIB, "read": "key"}
+    return Answer(**(whole | {"wrote": "name"} | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "arrived", "said"),
+    [
+        ({"missing": ["numpy"]}, True, r"executor on h \(Python 3\.11\) lacks numpy"),
+        ({"read": "No such file"}, True, r"cannot read it \(No such file\)"),
+        ({}, False, "wrote there and the driver does not see it"),
+        ({"memory": 2**20}, True, "has only 1 MiB of memory"),
+    ],
+)
+def test_an_executor_that_cannot_do_its_part_is_one_line(changes: dict[str, object], arrived: bool, said: str) -> None:
+    store = Store("somewhere")
+    _judge(answer(), store, "key", True)
+    with pytest.raises(ConfigurationError, match=rf"^[^\n]*{said}[^\n]*$"):
+        _judge(answer(**changes), store, "key", arrived)
+
+
+FROM_PYTHON = """An error occurred while calling o1.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times, most recent failure:
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+    process()
+OSError: [Errno 28] No space left on device
+
+\tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:1)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+    process()
+OSError: [Errno 28] No space left on device
+\tat java.base/java.lang.Thread.run(Thread.java:1)
+"""
+FROM_JAVA = """An error occurred while calling o1.collect.
+: org.apache.spark.SparkException: Job aborted.
+\tat org.apache.spark(X.scala:1)
+Caused by: java.lang.OutOfMemoryError: Java heap space
+\tat java.base/java.lang.Thread.run(Thread.java:1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FROM_PYTHON, "OSError: [Errno 28] No space left on device"),
+        (FROM_JAVA, "java.lang.OutOfMemoryError: Java heap space"),
+        ("just this\nand that", "just this"),
+    ],
+)
+def test_the_root_cause_is_one_line(text: str, said: str) -> None:
+    assert reason(RuntimeError(text)) == said
+    assert not worker_died(RuntimeError(text))
+
+
+def test_a_lost_executor_is_told_from_an_error() -> None:
+    assert worker_died(RuntimeError("... Python worker exited unexpectedly (crashed)"))

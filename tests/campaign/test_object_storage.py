@@ -1,0 +1,149 @@
+"""Campaigns on object storage: the S3 server of moto (from PyPI) on loopback, as its own process.
+
+Spark here has no S3 driver of its own (`hadoop-aws`), so executors read and write through Arrow.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from roamcast import cli
+from roamcast.analysis.analyse import Precision, analyse, measured_runs
+from roamcast.analysis.source import knows_file_system, read_traces
+from roamcast.campaign.compact import compact, vacuum
+from roamcast.campaign.conduct import Conductor
+from roamcast.campaign.lock import locked
+from roamcast.campaign.store import Store
+from roamcast.campaign.verify import verify
+from roamcast.errors import ConfigurationError
+
+CAMPAIGN = """
+protocols = ["flooding", "gossip"]
+seeds = 2
+[scenario]
+nodes = 8
+area_m = 300
+duration_s = 12
+"""
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """The URI of an empty bucket."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _make_bucket(f"http://127.0.0.1:{port}/bucket", server)
+        yield f"s3://key:secret@bucket/campaigns?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _make_bucket(url: str, server: "subprocess.Popen[bytes]") -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    give_up = time.monotonic() + 60
+    while time.monotonic() < give_up and server.poll() is None:
+        try:
+            opener.open(urllib.request.Request(url, method="PUT"), timeout=5)
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail("the S3 server did not start")
+
+
+def place_in(bucket: str, name: str) -> str:
+    base, _, options = bucket.partition("?")
+    return f"{base}/{name}?{options}"
+
+
+def conducted(spark: SparkSession, directory: Path, out: str | Path) -> tuple[Store, Any]:
+    file = directory / "campaign.toml"
+    file.write_text(CAMPAIGN, encoding="utf-8")
+    conductor = Conductor(file, out, master="local[2]")
+    return conductor.store, conductor.conduct(spark, precise=Precision(spark, conductor.store))
+
+
+def rows(spark: SparkSession, store: Store) -> list[str]:
+    frame = read_traces(spark, store.directory).where("kind not in ('run', 'measure')")
+    return sorted(map(repr, frame.toArrow().to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    directory = tmp_path_factory.mktemp("here")
+    return conducted(spark, directory, directory / "out")[0]
+
+
+def test_a_campaign_lives_in_a_bucket(
+    spark: SparkSession, bucket: str, here: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = place_in(bucket, "whole")
+    store, ending = conducted(spark, tmp_path, out)
+    assert (ending.planned, ending.skipped, ending.failed) == (4, 0, [])
+    assert not knows_file_system(spark, store.directory)
+    assert rows(spark, store) == rows(spark, here)
+    assert measured_runs(spark, store).drop(columns="run_id").equals(measured_runs(spark, here).drop(columns="run_id"))
+    assert len(analyse(spark, store).runs) == 4
+    with pytest.raises(SystemExit):
+        cli.main(["campaign", "status", out, "--json"])
+    assert json.loads(capfd.readouterr().out)["done"] == 4
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["campaign", "report", out, "--json"])
+    assert ended.value.code == 0
+    assert store.directory.read("report.html").startswith(b"<!doctype html>")
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "campaign.toml"]  # no local folder `s3:`
+
+
+def test_damage_in_a_bucket_is_found_and_mended(spark: SparkSession, bucket: str, here: Store, tmp_path: Path) -> None:
+    store, _ = conducted(spark, tmp_path, place_in(bucket, "damaged"))
+    first, second = (
+        next(file.path for commit in store.commits() for file in commit.files if file.kind == kind)
+        for kind in ("delivered", "end")
+    )
+    store.trace.remove([first])
+    store.trace.write(second, store.trace.read(second)[:-1] + b"!")
+    assert {damage.path for damage in verify(store.directory)} == {f"trace/{first}", f"trace/{second}"}
+    store, ending = conducted(spark, tmp_path, place_in(bucket, "damaged"))
+    assert ending.skipped < 4
+    assert rows(spark, store) == rows(spark, here)
+
+
+def test_compaction_and_vacuum_in_a_bucket(spark: SparkSession, bucket: str, here: Store, tmp_path: Path) -> None:
+    store, _ = conducted(spark, tmp_path, place_in(bucket, "compacted"))
+    store.commit(store.next_batch(), [])  # a second commit, so that there is something to put together
+    compact(store)
+    vacuum(store)
+    assert len(store.directory.files("commits")) == 1
+    assert rows(spark, store) == rows(spark, here)
+
+
+def test_one_driver_at_a_time_in_a_bucket(bucket: str) -> None:
+    first, second = (Store(place_in(bucket, "locked")) for _ in range(2))
+    with locked(first.directory, first.owner):
+        late = locked(second.directory, second.owner)
+        with pytest.raises(ConfigurationError, match="in use by another campaign run"), late:
+            pass
+    with locked(second.directory, second.owner):
+        pass
+
+
+def test_a_bucket_that_is_not_there_is_one_line(bucket: str) -> None:
+    nowhere = bucket.replace("@bucket/", "@nowhere/")
+    with pytest.raises(ConfigurationError, match=r"^out: [^\n]+ cannot be written: [^\n]+$"):
+        Store(nowhere).require_writable()
