@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1] / "src" / "roamcast"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("form", "fields", "documented"),
     ("errors", "events", "seeds"),
+    ("utility",),
     ("interests",),
     ("causal",),
     ("protocols",),

@@ -10,7 +10,8 @@ from time import process_time
 from typing import NamedTuple
 
 from roamcast.events import Event, event_id
-from roamcast.protocols.odmrp.encoding import Encoder
+from roamcast.interests import XPaths
+from roamcast.protocols.odmrp.encoding import Encoder, term_of_pairs
 from roamcast.protocols.odmrp.index import EntryIndex, rows
 from roamcast.seeds import Random, derive
 from roamcast.world.golf import TYPE, golf_event, golf_interest
@@ -87,7 +88,9 @@ def _match_texts(subscriptions: int, events: int, random: Random) -> float:
     index = EntryIndex(encoder.family)
     for number in range(subscriptions):
         word = random.choice(words)
-        index.add(encoder.entry_of_pairs(TYPE, {"remark": f"{word}*" if number % 2 else f"*{word}"}))
+        wish = f"{word}*" if number % 2 else f"*{word}"
+        (summarised,) = encoder.summarised(XPaths.of(term_of_pairs(TYPE, {"remark": wish})))
+        index.add(*summarised)
     values: dict[str, int | str] = {"@id": "001", "player": "woods", "hole": 3, "holescore": 4}
     remarks = [" ".join(random.choice(words) for _ in range(3)) for _ in range(events)]
     values |= {"totalscore": 9, "currentrank": 1}

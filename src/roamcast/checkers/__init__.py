@@ -8,6 +8,7 @@ only through what these document for that purpose (`protocols/trees/tree.py`) an
 from roamcast.checkers.deliveries import check_deliveries, check_served
 from roamcast.checkers.trees import Agreement, Coverage, check_coverage, check_no_cycles, check_roles
 from roamcast.checkers.watch import Checker, InvariantError, Watch
+from roamcast.checkers.waymark import check_bounds, check_no_circles, check_own_words
 
 __all__ = [
     "Agreement",
@@ -15,9 +16,12 @@ __all__ = [
     "Coverage",
     "InvariantError",
     "Watch",
+    "check_bounds",
     "check_coverage",
     "check_deliveries",
+    "check_no_circles",
     "check_no_cycles",
+    "check_own_words",
     "check_roles",
     "check_served",
 ]

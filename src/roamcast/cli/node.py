@@ -46,7 +46,7 @@ COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, adverti
 
 def node(
     address: Annotated[int, typer.Option(help="This node's address, unique in its network.")],
-    protocol: Annotated[str, typer.Option(help="As in roamcast protocols.")] = "flooding",
+    protocol: Annotated[str, typer.Option(help="As in roamcast protocols.")] = "waymark",
     settings: Annotated[list[str] | None, typer.Option("--set", help="A protocol's parameter, name=value.")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket; port 0 takes a free one.")] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help="HOST:PORT of a static link; repeatable.")] = None,

@@ -38,8 +38,10 @@ def parse_interest(language: str, text: str) -> Interest:
 
 
 def union_all(interests: Iterable[Interest]) -> Interest | None:
-    """The union of all, or `None` of none."""
-    whole: Interest | None = None
-    for interest in interests:
-        whole = interest if whole is None else whole.union(interest)
-    return whole
+    """The union of all, or `None` of none. Neighbours are united first, then the results, so that no interest is gone
+    through once for each of the others."""
+    united = list(interests)
+    while len(united) > 1:
+        pairs = [united[at].union(united[at + 1]) for at in range(0, len(united) - 1, 2)]
+        united = [*pairs, united[-1]] if len(united) % 2 else pairs
+    return united[0] if united else None

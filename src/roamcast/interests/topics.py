@@ -159,10 +159,23 @@ def _normalised(pattern: str) -> str:
 def _reduced(patterns: Iterable[str]) -> tuple[str, ...]:
     """Sorted, each once, without those that another one covers. Names alone cover nothing but themselves."""
     distinct = sorted(set(patterns))
-    wild = [pattern for pattern in distinct if "*" in pattern]
+    wild: dict[str, list[str]] = {}  # by first level: a name there covers nothing that begins otherwise
+    for pattern in distinct:
+        if "*" in pattern:
+            wild.setdefault(_first(pattern), []).append(pattern)
     return tuple(
-        pattern for pattern in distinct if not any(other != pattern and _covers(other, pattern) for other in wild)
+        pattern
+        for pattern in distinct
+        if not any(
+            other != pattern and _covers(other, pattern)
+            for first in {_first(pattern): None, "*": None, "**": None}
+            for other in wild.get(first, ())
+        )
     )
+
+
+def _first(pattern: str) -> str:
+    return pattern.partition("/")[0]
 
 
 @lru_cache(_CACHED)

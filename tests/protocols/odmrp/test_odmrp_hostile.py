@@ -103,7 +103,14 @@ def test_eight_hostile_tables_and_one_event() -> None:
 def test_a_stale_request_does_no_harm() -> None:
     """A request that is older than the newest one, after the route has been forgotten, ended the node: the timer of its
     answer looked for the route."""
-    net = network(2, forwarding_timeout_s=12.0, table_pause_s=5.0, confirm_timeout_s=6.0, refresh_max_s=10.0)
+    net = network(
+        2,
+        refresh_interval_s=10.0,
+        forwarding_timeout_s=12.0,
+        table_pause_s=5.0,
+        confirm_timeout_s=6.0,
+        refresh_max_s=10.0,
+    )
     net.subscribe(1, LOW)
     node = net.node(1)
     node.on_message(0, request(9, 2**31 - 1))

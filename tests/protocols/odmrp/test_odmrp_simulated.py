@@ -141,13 +141,16 @@ def check_paths_back(simulation: Simulation) -> None:
 
 
 def check_soft_state(simulation: Simulation) -> None:
-    """Nobody is remembered for longer than the timeout and the time to the next sweep."""
+    """No member is remembered for longer than the timeout and the time to the next sweep."""
     now_s = simulation.scheduler.now
+    parameters = OdmrpParameters()
+    timeout_s = parameters.forwarding_timeout_s
+    sweep_s = timeout_s / parameters.sweeps_per_timeout
     for protocol in simulation.protocols:
         assert protocol is None or isinstance(protocol, Odmrp)
         for behind in protocol.mesh.downstream.values() if protocol else ():
             for address, member in behind.items():
-                if not now_s - 5.0 - 1e-6 <= member.expires_s <= now_s + 25.0:
+                if not now_s - sweep_s - 1e-6 <= member.expires_s <= now_s + timeout_s:
                     raise InvariantError(f"member {address} is remembered until {member.expires_s} s")
 
 

@@ -255,6 +255,36 @@ def test_the_index_answers_like_asking_each_entry(seed: int) -> None:
     assert len(index) == len(held)
 
 
+@given(st.lists(st.tuples(conditions, st.booleans()), min_size=1, max_size=8), strings, st.one_of(st.none(), strings))
+@settings(quick, max_examples=60)
+def test_the_index_misses_no_text_whether_it_knows_demands_or_only_filters(
+    subscribed: list[tuple[str, bool]], identity: str, remark: str | None
+) -> None:
+    encoder = Encoder()
+    index = EntryIndex(encoder.family)
+    content = document(identity, remark)
+    digest = encoder.digest(content)
+    assert digest is not None
+    expected: set[int] = set()
+    hits_at_most: set[int] = set()
+    added: list[int] = []
+    for condition, knows in subscribed:
+        interest = XPaths.parse(f"/PGMFORUM[{condition}]")
+        for each in encoder.summarised(interest):
+            row = index.add(each.entry, each.demand if knows else None)
+            added.append(row)
+            hits_at_most |= {row} if encoder.family.matches(each.entry, digest) else set()
+        if interest.contains(content):
+            expected |= {row for row in added[-len(encoder.entries(interest)) :] if row in hits_at_most}
+    found = set(rows(index.matches(digest)))
+    assert found <= hits_at_most
+    if len(subscribed) == 1 and expected:
+        assert found
+    for row in added:
+        index.remove(row)
+    assert index.matches(digest) == 0
+
+
 def test_the_index_knows_its_rows() -> None:
     with pytest.raises(CallerError):
         EntryIndex(Family()).remove(0)

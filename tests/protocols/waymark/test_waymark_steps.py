@@ -18,7 +18,7 @@ def settled(links: Links, subscribers: list[int], places: dict[int, tuple[float,
     net: TinyNet[Any] = TinyNet(links, "waymark", site=SITE, positions_m=places or {})
     for node in subscribers:
         net.subscribe(node, ALL)
-    net.run(15.0)
+    net.run(25.0)
     return net
 
 
@@ -83,7 +83,7 @@ def test_a_leaf_that_confirms_nothing_gets_the_event_again() -> None:
     net = settled([(0, 1), (0, 2)], [1, 2])
     net.drop("Carry", receiver=2)
     event = net.publish(0, 42)
-    net.run(0.1)
+    net.run(0.01)
     assert net.receivers(event) == [1]
     net.run(2.0)
     assert net.receivers(event) == [1, 2]
@@ -93,7 +93,7 @@ def test_an_event_goes_around_a_relay_that_crashed() -> None:
     net = settled([(0, 1), (1, 3), (0, 2), (2, 3)], [3])
     event = net.publish(0, 1)
     net.run(1.0)
-    relay = carriers(net, 15.0)[1]
+    relay = carriers(net, 25.0)[1]
     net.crash(relay)
     event = net.publish(0, 2)
     net.run(1.0)
@@ -115,7 +115,7 @@ def test_an_event_is_kept_until_there_is_a_path() -> None:
 def test_custody_can_be_switched_off() -> None:
     net: TinyNet[Any] = TinyNet(line(3), "waymark", {"custody_s": 0.0})
     net.subscribe(2, ALL)
-    net.run(15.0)
+    net.run(25.0)
     net.unlink(1, 2)
     net.run(1.0)
     event = net.publish(0, 42)
@@ -183,3 +183,58 @@ def test_no_delivery_twice_and_none_of_its_own() -> None:
     net.run(5.0)
     assert net.receivers(event) == [1, 2]
     assert event.id == event_id(0, 1)
+
+
+def parted(parameters: dict[str, Any]) -> TinyNet[Any]:
+    """0 and 1 are linked, 2 wants everything and has just gone out of range of 1."""
+    net: TinyNet[Any] = TinyNet(line(3), "waymark", parameters)
+    net.subscribe(2, ALL)
+    net.run(25.0)
+    net.unlink(1, 2)
+    net.run(1.0)
+    return net
+
+
+def test_kept_events_leave_in_the_order_of_their_publisher() -> None:
+    net = parted({})
+    events = [net.publish(0, content) for content in range(5)]
+    net.run(5.0)
+    net.link(1, 2)
+    net.run(30.0)
+    assert net.contents(2) == [event.content for event in events]
+
+
+def test_custody_ends_when_an_event_is_too_old() -> None:
+    net = parted({"custody_s": 8.0})
+    event = net.publish(0, 42)
+    net.run(12.0)
+    net.link(1, 2)
+    net.run(30.0)
+    assert net.receivers(event) == []
+    assert any("custody-over" in record.text for record in net.records)
+
+
+def test_custody_is_bounded_in_bytes_and_the_oldest_go_first() -> None:
+    net = parted({"custody_bytes": 300})
+    for content in range(6):
+        net.publish(0, content, payload=b"x" * 30)
+        net.run(0.2)
+    net.run(3.0)
+    assert all(net.node(node).custody.kept_bytes <= 300 for node in (0, 1))
+    net.link(1, 2)
+    net.run(30.0)
+    assert net.contents(2) == [3, 4, 5]
+
+
+def test_a_durable_node_gets_what_was_published_while_it_was_down() -> None:
+    for durable, expected in ((True, [7]), (False, [])):
+        net: TinyNet[Any] = TinyNet(line(3), "waymark", {"durable": durable})
+        net.run(25.0)
+        net.crash(2)
+        net.run(1.0)
+        net.publish(0, 7)
+        net.run(5.0)
+        net.restart(2)
+        net.subscribe(2, ALL)
+        net.run(30.0)
+        assert net.contents(2) == expected

@@ -72,7 +72,7 @@ class Clients:
         self._expires_s[client] = expires_s
         own = self._rows.setdefault(client, {})
         for entry, demand in self._summarised(wanted):
-            row = self._index.add(entry)
+            row = self._index.add(entry, None if isinstance(wanted, PackedEntry) else demand)
             self._owner[row] = client, wanted
             self._entry[row] = entry
             self._demand[row] = demand

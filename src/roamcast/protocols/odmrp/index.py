@@ -7,6 +7,10 @@ digest's matches are the rows that allow all its tokens: one more AND per leaf. 
 1250 bytes, so a digest costs a few microseconds.
 
 `matches` gives the same answer as asking `Family.matches` of each entry, its slow twin.
+
+Free text is different: a string brings a token for each of its prefixes and suffixes, and they hardly ever repeat, so
+kept answers do not help. A broker has the demands behind its own clients' entries (`summaries.py`). For rows that are
+added with their demand, tokens of texts are looked up directly, which is also more exact than a filter.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Final
 from roamcast.errors import CallerError
 from roamcast.protocols.odmrp.bloom import positions
 from roamcast.protocols.odmrp.packed import Digest
-from roamcast.protocols.odmrp.summaries import Entry, Family
+from roamcast.protocols.odmrp.summaries import Demand, Entry, Family
 
 _ANSWERS_MAX: Final = 4096  # per type: kept answers, so that strings, which rarely repeat, cannot fill the memory
 
@@ -27,24 +31,24 @@ class EntryIndex:
 
     def __init__(self, family: Family) -> None:
         self._family = family
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, tuple[Entry, Demand | None]] = {}
         self._types: dict[int, _TypeTable] = {}
         self._vacant: list[int] = []
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, entry: Entry) -> int:
+    def add(self, entry: Entry, demand: Demand | None = None) -> int:
         row = self._vacant.pop() if self._vacant else len(self._entries)
-        self._entries[row] = entry
-        self._types.setdefault(entry.type, _TypeTable(self._family)).change(entry, 1 << row)
+        self._entries[row] = entry, demand
+        self._types.setdefault(entry.type, _TypeTable(self._family)).change(entry, demand, 1 << row)
         return row
 
     def remove(self, row: int) -> None:
         if row not in self._entries:
             raise CallerError(f"remove: there is no row {row}")
-        entry = self._entries.pop(row)
-        self._types[entry.type].change(entry, 1 << row)
+        entry, demand = self._entries.pop(row)
+        self._types[entry.type].change(entry, demand, 1 << row)
         self._vacant.append(row)
 
     def matches(self, digest: Digest) -> int:
@@ -72,14 +76,20 @@ class _TypeTable:
         self._columns: dict[tuple[str, int, int], int] = {}
         self._answers: dict[tuple[str, int, int], int] = {}  # filter, leaf, token -> rows that have all its bits
         self._open: dict[int, int] = {}  # leaf -> rows that do not constrain it
+        self._tokens: dict[int, int] = {}  # token of a text -> rows that demand it
+        self._filtered: dict[int, int] = {}  # leaf -> rows whose texts are known as filters only
 
-    def change(self, entry: Entry, row: int) -> None:
+    def change(self, entry: Entry, demand: Demand | None, row: int) -> None:
         """Adds the row, or takes it out: every column it has a bit in flips."""
         self._rows ^= row
         for leaf in rows(entry.leaves):
             self._constrains[leaf] = self._constrains.get(leaf, 0) ^ row
         filters = [("EC", 0, entry.enumerated), ("AC", 0, entry.arithmetic)]
-        for text in entry.texts:
+        if entry.texts and demand is not None:
+            for token in {token for leaf in demand for alternative in leaf for token in alternative}:
+                self._tokens[token] = self._tokens.get(token, 0) ^ row
+        for text in entry.texts if demand is None else ():
+            self._filtered[text.leaf] = self._filtered.get(text.leaf, 0) ^ row
             filters += [("SL", text.leaf, text.left), ("SR", text.leaf, text.right), ("SX", text.leaf, text.exact)]
         for name, leaf, bits in filters:
             for bit in rows(bits):
@@ -98,13 +108,35 @@ class _TypeTable:
                         return 0
         for leaf, whole, prefixes, suffixes in digest.texts:
             if leaf in self._open:
-                left = right = 0
-                for prefix in prefixes:
-                    left |= self._having("SL", leaf, prefix)
-                for suffix in suffixes:
-                    right |= self._having("SR", leaf, suffix)
-                found &= (left & right) | self._having("SX", leaf, whole) | self._open[leaf]
+                allowed = self._open[leaf] | self._demanding(whole, prefixes, suffixes)
+                if self._filtered.get(leaf, 0):
+                    allowed |= self._filtered_texts(leaf, whole, prefixes, suffixes)
+                found &= allowed
         return found
+
+    def _demanding(self, whole: int, prefixes: tuple[int, ...], suffixes: tuple[int, ...]) -> int:
+        """The rows that demand a text, by tokens."""
+        tokens = self._tokens
+        left = right = 0
+        for prefix in prefixes:
+            rows_of = tokens.get(prefix)
+            if rows_of is not None:
+                left |= rows_of
+        if left:
+            for suffix in suffixes:
+                rows_of = tokens.get(suffix)
+                if rows_of is not None:
+                    right |= rows_of
+        return (left & right) | tokens.get(whole, 0)
+
+    def _filtered_texts(self, leaf: int, whole: int, prefixes: tuple[int, ...], suffixes: tuple[int, ...]) -> int:
+        """The rows whose filters hold a text."""
+        left = right = 0
+        for prefix in prefixes:
+            left |= self._having("SL", leaf, prefix)
+        for suffix in suffixes:
+            right |= self._having("SR", leaf, suffix)
+        return (left & right) | self._having("SX", leaf, whole)
 
     def _having(self, name: str, leaf: int, token: int) -> int:
         key = name, leaf, token

@@ -16,8 +16,8 @@ clients (`publisher.py`): asks who wants an event, makes channels out of the ans
 event on the channels whose filter it matches.
 
 The defaults are not the paper's settings but those that serve best: routes are set up by advertisement, ahead of data;
-requests are rarer; the list of members travels when it changes; each publisher has its own forwarding group. The
-paper's own behaviour is `parameters.AS_PUBLISHED`.
+requests are rarer; the list of members travels when it changes; a new subscription is told at once. The paper's own
+behaviour is `parameters.AS_PUBLISHED`.
 
 Where this differs from the paper, or fills in what it leaves open:
 - A Join Table is sent on receipt of a Join Request, not on a timer of its own; forwarders step back when Join Tables

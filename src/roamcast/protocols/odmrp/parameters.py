@@ -21,7 +21,6 @@ AS_PUBLISHED: Final[dict[str, Any]] = {
     "member_list_every": 1,
     "table_pause_s": 0.025,
     "confirm_timeout_s": 0.15,
-    "shared_mesh": True,
     "join_at_once": False,
 }
 """The paper's own behaviour (3.5, 4.1) where the defaults differ from it."""
@@ -31,9 +30,9 @@ class OdmrpParameters(api.Parameters, frozen=True):
     # -- Routes (3.5, 3.6) ---------------------------------------------------------------------------------------
 
     # A broker that goes on publishing asks again at this interval in seconds, 0.01 to 86400. The paper's: 5 (4.1).
-    refresh_interval_s: float = 10.0
+    refresh_interval_s: float = 15.0
     # A node that gets no Join Table for this time in seconds stops forwarding; above refresh_interval_s. 25 (4.1).
-    forwarding_timeout_s: float = 25.0
+    forwarding_timeout_s: float = 35.0
     # A member that answers an event's Join Request within this time in seconds still gets the event, 0 to 60.
     route_wait_s: float = 2.0
     # Members that answer within this time in seconds of each other get the event together, 0 to 60.
@@ -55,8 +54,9 @@ class OdmrpParameters(api.Parameters, frozen=True):
     sweeps_per_timeout: int = 5
     # True: a node that forwards for one publisher forwards events of all publishers for which a member behind it may
     # want them. The forwarding groups of several publishers then form one mesh with redundant paths, as in ODMRP
-    # (2.2, 3.5.2). False: it forwards only for those publishers whose Join Tables it has carried.
-    shared_mesh: bool = False
+    # (2.2, 3.5.2). False: it forwards only for publishers whose Join Tables it has carried, with fewer frames
+    # and more losses where nodes move.
+    shared_mesh: bool = True
 
     # -- What is asked, and what travels -------------------------------------------------------------------------
 

@@ -33,10 +33,13 @@ class Children:
             return False
         if interest is not None and self.proxied is not None and type(interest) is not type(self.proxied):
             return False
-        known = child in self._interests and self._interests[child] == interest
+        is_new = child not in self._interests
+        known = not is_new and self._interests[child] == interest
         self._interests[child] = interest
         self._heard_s[child] = now_s
-        if not known:
+        if is_new and interest is not None:
+            self.proxied = interest if self.proxied is None else self.proxied.union(interest)
+        elif not known:
             self._unite()
         return True
 

@@ -1,31 +1,59 @@
-"""Custody: events for destinations without a path are kept until there is one."""
+"""Custody: events for destinations without a path are kept until there is one.
+
+Whoever finds no path to a destination keeps the event for it, and a receipt tells the node before it that it need not
+care any more. From time to time the custodian looks whether the graph has a path now and sends the event on its way
+again; if it comes back, it waits twice as long as before. Events that leave together leave in their publisher's order.
+
+An event is kept until it is `custody_s` old, or as old as its utility curve or deadline allows (`roamcast.utility`),
+whatever comes first. All that a node keeps fits into `custody_bytes`: what loses its worth soonest goes first, among
+equals the oldest. With `custody_s = 0` nothing is kept: pure low latency.
+
+A publisher also remembers for `custody_s` what it has published and for whom. If it learns late that a node has wanted
+an event when it was published, it sends it. A `durable` node says that it has wanted for `custody_s` what it wants, so
+after an absence it gets what was published meanwhile. It may get events again that it had before it went down.
+"""
 
 from collections.abc import Callable
 from enum import StrEnum
+from math import inf
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.sender_tree import indices
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.records import Records
+from roamcast.utility import worthless_after_s
+
+ROUND_MAX: Final = 65_535
+LOOK_S: Final = 0.5
+RETRY_MIN_S: Final = 2.0
+RETRY_MAX_S: Final = 15.0
+"""The shortest and the longest time between two tries for the same event."""
+
+EVENT_BYTES: Final = 64
+"""What an event takes beside its content and payload."""
 
 
 class CustodyTimer(StrEnum):
-    LOOK = "custody.look"  # look whether there is a path now
+    LOOK = "custody.look"  # look whether there are paths for what is kept
 
 
 class Kept:
-    __slots__ = ("destinations", "event", "hops", "next_s", "until_s", "wait_s")
+    """An event in custody, and for whom."""
 
-    def __init__(self, event: Event, hops: int, now: float, until_s: float) -> None:
+    __slots__ = ("born_s", "destinations", "event", "hops", "next_s", "round", "size", "until_s")
+
+    def __init__(self, event: Event, hops: int, born_s: float, until_s: float) -> None:
         self.event = event
         self.hops = hops
-        self.destinations: set[int] = set()
+        self.born_s = born_s
         self.until_s = until_s
-        self.wait_s = 0.5
-        self.next_s = now + self.wait_s
+        self.round = 0
+        self.next_s = inf
+        self.destinations: set[int] = set()
+        self.size = size_bytes(event)
 
 
 class Custody(Component):
@@ -35,86 +63,118 @@ class Custody(Component):
         parameters: WaymarkParameters,
         records: Records,
         graph: Graph,
-        on_path: Callable[[Event, set[int], int], None],
+        on_path: Callable[[Event, set[int], int, int, float], None],
     ) -> None:
         super().__init__(host)
         self._parameters = parameters
         self._records = records
         self._graph = graph
         self._on_path = on_path
-        self._kept: dict[int, Kept] = {}
-        self._published: dict[int, tuple[Event, set[int]]] = {}
+        self.kept: dict[int, Kept] = {}
+        self.kept_bytes = 0
+        self._published: dict[int, tuple[Event, set[int], float]] = {}  # event, for whom, when
+        self._published_bytes = 0
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on_timer(CustodyTimer.LOOK, self._look)
 
-    def keep(self, event: Event, destinations: set[int], hops: int) -> None:
-        custody_s = self._parameters.custody_s
+    def until_s(self, event: Event, born_s: float) -> float:
+        """Until when it makes sense to send an event that was published at `born_s`."""
+        return born_s + worthless_after_s(event.utility) if event.utility else inf
+
+    def keep(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
+        """Nobody else takes care of these destinations any more."""
+        now = self.host.now()
+        until_s = min(born_s + self._parameters.custody_s, self.until_s(event, born_s))
         for _ in destinations:
             self.host.dropped("no-path", event.id)
-        if custody_s <= 0:
+        if until_s <= now:
             return
-        now = self.host.now()
-        kept = self._kept.get(event.id)
+        kept = self.kept.get(event.id)
         if kept is None:
-            if not self._kept:
-                self.host.set_timer(0.5, (CustodyTimer.LOOK, 0))
-            kept = self._kept[event.id] = Kept(event, hops, now, now + custody_s)
+            if not self.kept:
+                self.host.set_timer(LOOK_S, (CustodyTimer.LOOK, 0))
+            kept = self.kept[event.id] = Kept(event, hops, born_s, until_s)
+            self.kept_bytes += kept.size
         kept.destinations |= destinations
+        kept.round = max(kept.round, round_)
+        kept.next_s = now + min(RETRY_MIN_S * 2.0 ** min(kept.round, 10), RETRY_MAX_S)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while self.kept_bytes > self._parameters.custody_bytes:
+            first = min(self.kept.values(), key=_worth)
+            for _ in first.destinations:
+                self.host.dropped("custody-full", first.event.id)
+            self._release(first)
+
+    def _release(self, kept: Kept) -> None:
+        del self.kept[kept.event.id]
+        self.kept_bytes -= kept.size
 
     def _look(self, key: int) -> None:
         now = self.host.now()
         ready: list[Kept] = []
-        for event_id in list(self._kept):
-            kept = self._kept[event_id]
+        for kept in list(self.kept.values()):
             if now >= kept.until_s:
-                del self._kept[event_id]
+                for _ in kept.destinations:
+                    self.host.dropped("custody-over", kept.event.id)
+                self._release(kept)
             elif now >= kept.next_s:
-                kept.wait_s = min(2 * kept.wait_s, 4.0)
-                kept.next_s = now + kept.wait_s
                 ready.append(kept)
         if ready:
-            connected = self._connected()
-            for kept in ready:
-                found = {d for d in kept.destinations if self._graph.bit(d) & connected}
-                if found:
-                    kept.destinations -= found
-                    if not kept.destinations:
-                        del self._kept[kept.event.id]
-                    self._on_path(kept.event, found, kept.hops)
-        if self._kept:
-            self.host.set_timer(0.5, (CustodyTimer.LOOK, 0))
+            self._send_ready(ready, now)
+        if self.kept:
+            self.host.set_timer(LOOK_S, (CustodyTimer.LOOK, 0))
 
-    def _connected(self) -> int:
-        graph = self._graph
-        graph.refresh()
-        connected = fresh = 1 << self._records.own.index
-        while fresh:
-            step = 0
-            for index in indices(fresh):
-                step |= graph.adjacent(index, True)
-            fresh = step & ~connected
-            connected |= fresh
-        return connected
+    def _send_ready(self, ready: list[Kept], now: float) -> None:
+        connected = self._graph.connected()
+        ready.sort(key=_order)
+        for kept in ready:
+            found = {node for node in kept.destinations if self._graph.bit(node) & connected}
+            kept.next_s = now + LOOK_S
+            if found:
+                kept.destinations -= found
+                if not kept.destinations:
+                    self._release(kept)
+                self._on_path(kept.event, found, kept.hops, min(kept.round + 1, ROUND_MAX), kept.born_s)
 
     # -- Subscribers that become known late ----------------------------------------------------------------------------
 
     def published(self, event: Event, destinations: set[int]) -> None:
-        custody_s = self._parameters.custody_s
-        if custody_s <= 0:
-            return
+        """This node has published an event, for these destinations."""
+        now = self.host.now()
+        self._published[event.id] = (event, set(destinations), now)
+        self._published_bytes += size_bytes(event)
         for event_id in list(self._published):
-            if self._published[event_id][0].time_s + custody_s >= event.time_s:
+            old, _, born_s = self._published[event_id]
+            if born_s + self._parameters.custody_s > now and self._published_bytes <= self._parameters.custody_bytes:
                 break
             del self._published[event_id]
-        self._published[event.id] = (event, set(destinations))
+            self._published_bytes -= size_bytes(old)
 
     def learned_want(self, node: int) -> None:
+        """A node's want is new here: was there anything for it?"""
         known = self._records.known[node]
         if known.interest is None:
             return
-        for event, served in list(self._published.values()):
-            late = node not in served and known.wanted_since_s <= event.time_s
-            if late and event.time_s + self._parameters.custody_s >= self.host.now() and known.interest.matches(event):
+        oldest_s = max(known.wanted_since_s, self.host.now() - self._parameters.custody_s)
+        for event, served, born_s in list(self._published.values()):
+            if born_s >= oldest_s and node not in served and known.interest.matches(event):
                 served.add(node)
-                self.keep(event, {node}, 1)
+                self.keep(event, {node}, 1, 0, born_s)
+
+
+def size_bytes(event: Event) -> int:
+    content = event.content
+    return EVENT_BYTES + len(event.payload) + (len(content) if isinstance(content, str) else 0)
+
+
+def _worth(kept: Kept) -> tuple[float, float]:
+    """What goes first if there is no room: what loses its worth soonest, then the oldest."""
+    return (kept.until_s, kept.born_s)
+
+
+def _order(kept: Kept) -> int:
+    """Events of a publisher in the order of their numbers."""
+    return kept.event.id

@@ -1,6 +1,7 @@
 """Forwarding: passing events on, each in as few frames as the plan allows."""
 
 from enum import StrEnum
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.protocols.api import Host
@@ -11,10 +12,17 @@ from roamcast.protocols.waymark.custody import Custody
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import Carry, Spread
+from roamcast.protocols.waymark.news import Spreading
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
+
+SPREAD_S: Final = 15.0
+"""An event is spread to everybody for the sake of the same destination at most this often."""
+
+SLACK_S: Final = 0.3
+"""Times that nodes tell each other are as exact as this."""
 
 
 class ForwardingTimer(StrEnum):
@@ -26,14 +34,17 @@ class ForwardingTimer(StrEnum):
 class Task:
     """What this node does about one event."""
 
-    __slots__ = ("behind", "event", "hops", "reached", "taken", "todo")
+    __slots__ = ("behind", "born_s", "event", "hops", "is_spread", "reached", "round", "taken", "todo")
 
-    def __init__(self, event: Event, hops: int) -> None:
+    def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
+        self.born_s = born_s  # when it was published, by this node's clock
         self.hops = hops  # of the frames that this node sends
+        self.round = round_  # how often the event was in custody
         self.todo: set[int] = set()  # destinations to plan for
         self.taken: dict[int, int] = {}  # destinations taken on, and how often
         self.behind: set[int] = set()  # who gave it to this node: not the way to go
+        self.is_spread = False  # this node has spread it to everybody
         self.reached: set[int] = set()  # of events for everybody: in reach of nodes that were heard sending it
 
 
@@ -45,6 +56,7 @@ class Forwarding(Component):
         records: Records,
         links: Links,
         graph: Graph,
+        news: Spreading,
         receipts: ReceiptsDue,
         repair: Repair,
         custody: Custody,
@@ -54,12 +66,13 @@ class Forwarding(Component):
         self._records = records
         self._links = links
         self._graph = graph
+        self._news = news
         self._receipts = receipts
         self._repair = repair
         self._custody = custody
         self._seen = SeenCache()
-        self._tasks: dict[int, Task] = {}
-        self._settled_s = host.now() + parameters.settle_s
+        self.tasks: dict[int, Task] = {}
+        self._spread_s: dict[int, float] = {}  # destination -> when an event was spread because of it
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Carry, self._on_carry)
@@ -70,8 +83,8 @@ class Forwarding(Component):
 
     def publish(self, event: Event) -> None:
         self._seen.add(event.id)
-        task = self._begin(event, 1)
-        if self.host.now() < self._settled_s:
+        task = self._begin(event, 1, 0, self.host.now())
+        if not self._news.is_settled():
             self._custody.published(event, set())
             self._spread(event.id)
             return
@@ -81,31 +94,44 @@ class Forwarding(Component):
             self._take(task, destinations, -1)
             self._pass_on(event.id)
 
-    def resume(self, event: Event, destinations: set[int], hops: int) -> None:
+    def resume(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
         """Destinations have to be planned for again: a link broke, or there is a path at last."""
-        task = self._tasks.get(event.id)
-        if task is None:
-            task = self._begin(event, hops)
-        wanting = {d for d in destinations if self._records.wants(d, event)}
+        task = self._task(event, hops, round_, born_s)
+        wanting = {d for d in destinations if self._records.wants(d, event, born_s + SLACK_S)}
         self._take(task, wanting, -1)
         self._pass_on(event.id)
 
-    def _begin(self, event: Event, hops: int) -> Task:
-        task = self._tasks[event.id] = Task(event, hops)
+    def _begin(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
+        task = self.tasks[event.id] = Task(event, hops, round_, born_s)
         self.host.set_timer(5.0, (ForwardingTimer.FORGET, event.id))
         return task
 
+    def _task(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
+        """The event's task; a new one if the event has been in custody since."""
+        task = self.tasks.get(event.id)
+        if task is not None and task.round >= round_:
+            return task
+        fresh = self._begin(event, hops, round_, born_s)
+        if task is not None:
+            fresh.is_spread = task.is_spread
+        return fresh
+
     def _forget(self, event_id: int) -> None:
-        self._tasks.pop(event_id, None)
+        self.tasks.pop(event_id, None)
 
     def _take(self, task: Task, destinations: set[int], sender: int) -> bool:
-        """Takes destinations on, each at most `tries_max` times. True if there is anything to do."""
+        """Takes destinations on, each at most `tries_max` times, then into custody. True if there is anything to do."""
         again = sender not in task.behind
+        refused: set[int] = set()
         for destination in destinations:
             times = task.taken.get(destination, 0)
             if times == 0 or (again and times < self._parameters.tries_max):
                 task.taken[destination] = times + 1
                 task.todo.add(destination)
+            elif again:
+                refused.add(destination)
+        if refused:
+            self._keep(task, refused)
         if sender >= 0:
             task.behind.add(sender)
         return bool(task.todo)
@@ -114,9 +140,10 @@ class Forwarding(Component):
 
     def _on_carry(self, sender: int, carry: Carry) -> None:
         event = carry.event
+        born_s = self.host.now() - carry.age_ds / 10
         if self._seen.add(event.id):
             self._links.note_event()
-            if self._records.subscriptions.match(event):
+            if self._records.subscriptions.match(event) and self._records.own.wanted_since_s <= born_s + SLACK_S:
                 self.host.deliver(event, carry.hops)
         me = self.host.address
         turn = 0
@@ -132,17 +159,23 @@ class Forwarding(Component):
         if carry.hops >= self._parameters.hops_max:
             self.host.dropped("hops", event.id)
             return
-        task = self._tasks.get(event.id)
-        if task is None:
-            task = self._begin(event, carry.hops + 1)
+        task = self._task(event, carry.hops + 1, carry.round, born_s)
+        if sender in task.behind and carry.hops >= task.hops:
+            self._keep(task, set(group[1:]))  # it went round in a circle
         if self._take(task, set(group[1:]), sender):
+            task.hops = max(task.hops, carry.hops + 1)
             self.host.set_timer(turn * self._repair.response_s, (ForwardingTimer.PASS_ON, event.id))
         else:
             self._repair.owe_receipt(event.id, True)
 
     def _pass_on(self, event_id: int) -> None:
-        task = self._tasks.get(event_id)
+        task = self.tasks.get(event_id)
         if task is None or not task.todo:
+            return
+        if self.host.now() >= self._custody.until_s(task.event, task.born_s):
+            for _ in task.todo:
+                self.host.dropped("too-late", event_id)
+            task.todo = set()
             return
         groups = self._groups(task)
         if not groups:
@@ -150,13 +183,14 @@ class Forwarding(Component):
                 self._repair.owe_receipt(event_id, True)  # it is in this node's custody
             return
         event = task.event
+        age_ds = int(10 * (self.host.now() - task.born_s))
         if len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, tuple(groups), (), event))
+            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, (), (), event))
             if task.behind:
                 self._repair.owe_receipt(event_id, True)  # nobody else hears that frame
             return
-        self.host.broadcast(Carry(task.hops, tuple(groups), self._receipts.take_all(), event))
-        self._repair.expect(event, task.hops, groups)
+        self.host.broadcast(Carry(task.hops, age_ds, task.round, tuple(groups), self._receipts.take_all(), event))
+        self._repair.expect(event, task.hops, task.round, task.born_s, groups)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:
         """The plan for what is to do, as groups of a frame; what has no path goes into custody."""
@@ -176,34 +210,53 @@ class Forwarding(Component):
                 wanted = made.lost
         lost.update(nodes[index] for index in indices(wanted))
         if lost:
-            self._custody.keep(task.event, lost, task.hops)
+            self._keep(task, lost)
         groups = [(nodes[head], *sorted(nodes[d] for d in indices(served))) for head, served in found.items()]
         groups.sort(key=_order)
         return groups
+
+    def _keep(self, task: Task, lost: set[int]) -> None:
+        """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait. Else
+        knowledge may be wrong, and the event is spread to everybody, but not again and again for the same nodes."""
+        self._custody.keep(task.event, lost, task.hops, task.round, task.born_s)
+        now = self.host.now()
+        missed = [
+            node
+            for node in lost
+            if self._spread_s.get(node, -1e9) < now - SPREAD_S
+            and not self._records.has_place(node)
+            and not self._links.is_cut(node)
+        ]
+        if missed and not task.is_spread:
+            for destination in missed:
+                self._spread_s[destination] = now
+            task.is_spread = True
+            self.host.broadcast(Spread(task.hops, task.event))
 
     # -- To everybody -------------------------------------------------------------------------------------------------
 
     def _on_spread(self, sender: int, spread: Spread) -> None:
         event = spread.event
-        is_new = self._seen.add(event.id)
-        if is_new:
+        if self._seen.add(event.id):
             self._links.note_event()
             if self._records.subscriptions.match(event):
                 self.host.deliver(event, spread.hops)
-        task = self._tasks.get(event.id)
-        if is_new and task is None and spread.hops < self._parameters.hops_max:
-            task = self._begin(event, spread.hops + 1)
+        task = self.tasks.get(event.id)
+        if task is None:
+            task = self._begin(event, spread.hops + 1, 0, self.host.now())
+        task.reached.add(sender)
+        task.reached |= self._links.of(sender)
+        if not task.is_spread and spread.hops < self._parameters.hops_max:
+            task.is_spread = True
             self.host.set_timer(
                 self._parameters.jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id)
             )
-        if task is not None:
-            task.reached.add(sender)
-            task.reached |= self._links.of(sender)
 
     def _spread(self, event_id: int) -> None:
-        task = self._tasks.get(event_id)
+        task = self.tasks.get(event_id)
         if task is None:
             return
+        task.is_spread = True
         neighbours = self._links.neighbours()
         if not neighbours or neighbours - task.reached:
             self.host.broadcast(Spread(task.hops, task.event))

@@ -20,7 +20,8 @@ from roamcast.protocols.waymark.records import Known, Records
 
 VIEW_S: Final = 0.25
 SAFE: Final = 0.98
-"""Share of the reach within which a link counts as safe."""
+LOOSE: Final = 1.03
+"""Shares of the reach within which a link counts as safe, and as possible."""
 
 
 class Graph(Adjacency):
@@ -49,7 +50,7 @@ class Graph(Adjacency):
         self._safe.clear()
         self._loose.clear()
         self._cells.clear()
-        side_m = max(self._places.reach_m, 1.0)
+        side_m = max(LOOSE * self._places.reach_m, 1.0)
         xs, ys = self._x, self._y
         xs.clear()
         ys.clear()
@@ -91,6 +92,18 @@ class Graph(Adjacency):
             found = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
         return found
 
+    def connected(self) -> int:
+        """All nodes to which a path leads from here, as far as is known."""
+        self.refresh()
+        connected = fresh = 1 << self._records.own.index
+        while fresh:
+            step = 0
+            for index in indices(fresh):
+                step |= self.adjacent(index, True)
+            fresh = step & ~connected
+            connected |= fresh
+        return connected
+
     def adjacent(self, index: int, loose: bool) -> int:
         cache = self._loose if loose else self._safe
         found = cache.get(index)
@@ -107,10 +120,22 @@ class Graph(Adjacency):
             found |= self._measured(loose)
         else:
             says, said_of = records.says[index], records.said_of[index]
-            listed = says | said_of if loose else says & said_of
+            listed = says & said_of
+            if loose:
+                listed |= self._newer_word(known, says, said_of)
             found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
         if index == own or found >> own & 1:
             found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
+        return found
+
+    def _newer_word(self, known: Known, says: int, said_of: int) -> int:
+        """Links that only one of two nodes lists, and that one spoke last."""
+        records = self._records
+        found = 0
+        for other in indices(says ^ said_of):
+            other_s = records.known[records.nodes[other]].listed_s
+            if says >> other & 1 == (known.listed_s >= other_s):
+                found |= 1 << other
         return found
 
     def _measured(self, loose: bool) -> int:
@@ -127,10 +152,10 @@ class Graph(Adjacency):
     def _expected(self, known: Known, loose: bool) -> int:
         """Who should hear it by places, except for those of which it says otherwise, or which do."""
         node = self._records.nodes[known.index]
-        reach_m = self._places.reach_m if loose else SAFE * self._places.reach_m
+        reach_m = (LOOSE if loose else SAFE) * self._places.reach_m
         limit = reach_m * reach_m
         x, y = self._x[known.index], self._y[known.index]
-        side_m = max(self._places.reach_m, 1.0)
+        side_m = max(LOOSE * self._places.reach_m, 1.0)
         column, row = int(x // side_m), int(y // side_m)
         lacks = known.lacks
         found = 0

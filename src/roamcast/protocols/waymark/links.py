@@ -28,6 +28,12 @@ NEIGHBOURS_MAX: Final = 256
 RARE: Final = 0.03
 """A neighbour that has been silent for so long is gone, except with this probability."""
 
+DOUBT: Final = 0.3
+"""A link over which nothing was heard for this share of a hello period is doubtful."""
+
+CUT_S: Final = 90.0
+"""A link is cut for this long unless something is heard over it."""
+
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
@@ -123,6 +129,14 @@ class Links(Component):
         neighbour = self.known.get(address)
         return neighbour is None or self.host.now() > neighbour.due_s
 
+    def is_doubtful(self, address: int) -> bool:
+        """Whether the link may well be gone: nothing has been heard for a while, and places do not vouch for it."""
+        neighbour = self.known.get(address)
+        if neighbour is None:
+            return not self._places.is_near(address)
+        silent_s = self.host.now() - neighbour.heard_s
+        return silent_s > DOUBT * neighbour.period_s and not self._places.is_near(address)
+
     def is_stranger(self, address: int) -> bool:
         """Whether only one hello of that neighbour was heard so far."""
         neighbour = self.known.get(address)
@@ -201,7 +215,7 @@ class Links(Component):
             neighbour = self.known[address] = Neighbour()
         if not neighbour.is_cut:
             neighbour.is_cut = True
-            neighbour.until_s = max(neighbour.until_s, self.host.now() + self._parameters.hello_max_s)
+            neighbour.until_s = self.host.now() + CUT_S
             self._changed()
 
     def _changed(self) -> None:
@@ -241,8 +255,11 @@ class Links(Component):
 
     def _forget_gone(self, now: float) -> None:
         for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
-            del self.known[address]
-            self._changed()
+            if self._places.is_near(address) and not self.known[address].is_cut:
+                self.cut(address)  # it should be heard, and is not
+            else:
+                del self.known[address]
+                self._changed()
 
     def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
         """A hello costs airtime; an event that meets a link that is gone costs more. What both cost together is least

@@ -70,7 +70,10 @@ class Carry(Message, frozen=True, tag=18):
     category: ClassVar[Category] = "publish_subscribe"
 
     hops: Hops  # frames in a row that brought it to whoever gets this one
-    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it
+    age_ds: Counter  # how long ago it was published, in tenths of a second, so that no clocks need to agree
+    round: SmallCounter  # how often it was in custody
+    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it;
+    # none at all: sent to one destination, whose link confirms
     receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event
 

@@ -4,9 +4,9 @@ A record that changes is told to the neighbours, and on from node to node until 
 on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
 turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
 
-Every hello carries digests of all records. If two neighbours' digests differ and none of them has changed since the
-last hello, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is
-done at once.
+Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a
+while, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is done at
+once.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,11 @@ from roamcast.protocols.waymark.pending import WANT, WHERE, PendingNews
 from roamcast.protocols.waymark.records import Records
 
 _NOBODY: Final[frozenset[int]] = frozenset()
+
+
+LIST_NEWCOMER_S: Final = 2.0
+LIST_STRANGER_S: Final = 30.0
+"""A node lists its records no sooner than this after the last time: for a newcomer, for another stranger."""
 
 
 class NewsTimer(StrEnum):
@@ -50,11 +55,13 @@ class Spreading(Component):
         self._on_want = on_want
         self._learned_s = host.now()  # when anything new was learned last
         self._settled_s = host.now() + parameters.settle_s
+        self.has_agreed = False  # a neighbour's wants were the same as this node's
         self._differs: dict[
             int, tuple[int, int, int, int]
         ] = {}  # neighbour -> its digests and this node's, that differed
         self._tell_due_s = -1.0
         self._is_listing_due = False
+        self._listed_s = -1e9
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Hello, self._on_hello)
@@ -78,27 +85,38 @@ class Spreading(Component):
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.wants, hello.wheres)
         records = self._records
-        if hello.wants_digest == records.wants_digest and hello.wheres_digest == records.wheres_digest:
-            self._differs.pop(sender, None)
-            return
+        if hello.wants_digest == records.wants_digest:
+            self.has_agreed = True
+            if hello.wheres_digest == records.wheres_digest:
+                self._differs.pop(sender, None)
+                return
+        elif self.has_agreed and self._links.is_stranger(sender):  # a newcomer, or from another part of the network
+            rest_s = LIST_NEWCOMER_S if hello.number <= 2 else LIST_STRANGER_S
+            if self.host.now() - self._listed_s > rest_s:
+                self._list_within(0.5)
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
-        is_stranger = hello.wants_digest != records.wants_digest and self._links.is_stranger(sender)
-        if self._differs.get(sender) == digests or (is_stranger and self.host.now() >= self._settled_s):
+        rest_s = self.host.now() - self._learned_s
+        if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
             self._list_within(0.5)
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
 
+    def is_settled(self) -> bool:
+        """Whether this node knows what its neighbours know, or has had time enough to learn it."""
+        started_s = self._settled_s - self._parameters.settle_s
+        return self.has_agreed or self.host.now() > started_s + 10 * self._parameters.settle_s
+
     def _list_within(self, delay_s: float) -> None:
-        """Compares all records with the neighbours', as soon as no more news come in."""
         if not self._is_listing_due:
             self._is_listing_due = True
-            quiet_s = self._learned_s + 2 * self._parameters.news_s - self.host.now()
-            wait_s = max(0.0, quiet_s) + delay_s * (0.2 + 0.8 * self.host.random.random())
-            self.host.set_timer(wait_s, (NewsTimer.LIST, 0))
+            self.host.set_timer(delay_s * (0.2 + 0.8 * self.host.random.random()), (NewsTimer.LIST, 0))
 
     def _on_news(self, sender: int, news: News) -> None:
         self._learn(sender, news.wants, news.wheres)
         if news.is_listing:
+            if self.has_agreed and self._is_listing_due:  # one is enough
+                self._is_listing_due = False
+                self.host.cancel_timer((NewsTimer.LIST, 0))
             self._compare(sender, news.listing)
 
     def _learn(self, sender: int, wants: tuple[Want, ...], wheres: tuple[Where, ...]) -> None:
@@ -175,9 +193,7 @@ class Spreading(Component):
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
-        if self.host.now() - self._learned_s < self._parameters.news_s:
-            self._list_within(0.5)
-            return
+        self._listed_s = self.host.now()
         listing: list[int] = []
         for node in sorted(self._records.known)[:200]:
             listing.extend((node, *self._records.numbers(node)))
@@ -199,4 +215,4 @@ class Spreading(Component):
             self._tell_within(0.05 + 0.5 * self.host.random.random())
         is_behind = any(self._records.numbers(node) < numbers for node, numbers in theirs.items())
         if is_behind:
-            self._list_within(1.0)
+            self._list_within(1.0 + max(0.0, self._settled_s - self.host.now()))

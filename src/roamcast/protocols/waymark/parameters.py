@@ -14,18 +14,20 @@ class WaymarkParameters(api.Parameters, frozen=True):
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     check_s: float = 0.5  # how often it looks
     news_s: float = 1.0  # urgent news wait up to this long for company
-    where_periods: float = 1.0  # a change of links is told to the network at most every so many hello periods
-    settle_s: float = 2.5  # a node that has been up for less spreads its events to everybody
+    where_periods: float = 4.0  # a change of links is told to the network at most every so many hello periods
+    settle_s: float = 1.5  # a node that starts listens for this long before it passes records on
     # Forwarding
     jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this
     hops_max: int = 64  # an event is not passed on farther than this
     # Repair
     response_min_s: float = 0.0009  # relays take turns at this distance at least; about the airtime of an event
     relay_wait_s: float = 0.012  # a relay has this long at least to be heard passing an event on
-    receipt_s: float = 0.4  # receipts of leaves wait this long for company; 0: no receipts, no repair of leaves
+    receipt_s: float = 0.03  # receipts of leaves wait this long for company; 0: no receipts, no repair of leaves
     tries_max: int = 3  # how often a node takes on the same destination of an event
     # Custody
-    custody_s: float = 60.0  # events without a path are kept this long; 0: not at all
+    custody_s: float = 60.0  # events without a path are kept until they are this old; 0: not at all
+    custody_bytes: int = 1_000_000  # what a node keeps for others, and what it remembers of its own, takes no more
+    durable: bool = False  # this node wants what was published up to custody_s before it said what it wants
 
     def __post_init__(self) -> None:
         require(0 < self.hello_min_s < self.hello_max_s, "hello_min_s", self.hello_min_s, "above 0, below hello_max_s")
@@ -37,4 +39,11 @@ class WaymarkParameters(api.Parameters, frozen=True):
         require(self.response_min_s > 0, "response_min_s", self.response_min_s, "above 0")
         require(self.relay_wait_s > 0, "relay_wait_s", self.relay_wait_s, "above 0")
         require(self.receipt_s >= 0, "receipt_s", self.receipt_s, "at least 0")
+        require(0 <= self.custody_s <= 1e6, "custody_s", self.custody_s, "between 0 and 1000000")
+        require(0 <= self.custody_bytes <= 10**12, "custody_bytes", self.custody_bytes, "between 0 and 10^12")
+        require(0 < self.check_s <= 60, "check_s", self.check_s, "above 0, at most 60")
+        require(0 < self.news_s <= 600, "news_s", self.news_s, "above 0, at most 600")
+        require(self.stray_m > 0, "stray_m", self.stray_m, "above 0")
+        require(self.where_periods >= 0, "where_periods", self.where_periods, "at least 0")
+        require(0 <= self.settle_s <= 600, "settle_s", self.settle_s, "between 0 and 600")
         require(0 <= self.tries_max <= 100, "tries_max", self.tries_max, "between 0 and 100")

@@ -26,7 +26,7 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "extra", "has_place", "index", "interest", "lacks", "place_s", "vx", "vy", "want_number",
+        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "vx", "vy", "want_number",
         "wanted_since_s", "where_number", "x", "y",
     )  # fmt: skip
 
@@ -39,13 +39,15 @@ class Known:
         self.has_place = False
         self.x = self.y = self.vx = self.vy = 0.0  # m, m/s
         self.place_s = 0.0  # when it was there
+        self.listed_s = -1e9  # when it listed its neighbours last
         self.extra: tuple[int, ...] = ()
         self.lacks: tuple[int, ...] = ()
 
 
 class Records:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, backdating_s: float = 0.0) -> None:
         self.host = host
+        self._backdating_s = backdating_s  # this node wants what it wants since so long before it said so
         self.subscriptions = Subscriptions()
         self.known: dict[int, Known] = {}
         self.nodes: list[int] = []  # by index
@@ -71,7 +73,7 @@ class Records:
     def own_want_changed(self) -> None:
         own = self.own
         own.interest = self.subscriptions.interest
-        own.wanted_since_s = self.host.now()
+        own.wanted_since_s = self.host.now() - self._backdating_s
         self._renumber(own, own.want_number + 1, own.where_number)
 
     def own_where_changed(
@@ -119,9 +121,16 @@ class Records:
             if known.interest is not None and node != me and known.interest.matches(event)
         ]
 
-    def wants(self, node: int, event: Event) -> bool:
+    def wants(self, node: int, event: Event, born_s: float) -> bool:
+        """Whether a node wants an event, and did so when it was published."""
         known = self.known.get(node)
-        return known is not None and known.interest is not None and known.interest.matches(event)
+        if known is None or known.interest is None or known.wanted_since_s > born_s:
+            return False
+        return known.interest.matches(event)
+
+    def has_place(self, node: int) -> bool:
+        known = self.known.get(node)
+        return known is not None and known.has_place
 
     def learn_want(self, want: Want, first_hand: bool) -> int:
         """Takes a record in if it is newer: 1; returns 0 if it is the one that is known, and -1 if it is older."""
@@ -184,6 +193,7 @@ class Records:
                     continue
                 other = self._take_in(node)
             says |= 1 << other.index
+        known.listed_s = self.host.now()
         index = known.index
         before = self.says[index]
         if says == before:

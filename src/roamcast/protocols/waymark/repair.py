@@ -29,11 +29,13 @@ class RepairTimer(StrEnum):
 class Awaited:
     """Who has not confirmed an event yet."""
 
-    __slots__ = ("event", "first", "hops", "leaves", "relays", "sent_s")
+    __slots__ = ("born_s", "event", "first", "hops", "leaves", "relays", "round", "sent_s")
 
-    def __init__(self, event: Event, hops: int) -> None:
+    def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
         self.hops = hops
+        self.round = round_
+        self.born_s = born_s
         self.relays: dict[int, tuple[int, ...]] = {}  # relay -> its group
         self.leaves: set[int] = set()
         self.first = NOBODY  # the relay whose turn comes first
@@ -47,7 +49,7 @@ class Repair(Component):
         parameters: WaymarkParameters,
         links: Links,
         receipts: ReceiptsDue,
-        on_lost: Callable[[Event, set[int], int], None],
+        on_lost: Callable[[Event, set[int], int, int, float], None],
     ) -> None:
         super().__init__(host)
         self._parameters = parameters
@@ -64,11 +66,11 @@ class Repair(Component):
         inputs.on_timer(RepairTimer.LEAVES, self._remind_leaves)
         inputs.on_timer(RepairTimer.RECEIPT, self._send_receipts)
 
-    def expect(self, event: Event, hops: int, groups: list[tuple[int, ...]]) -> None:
+    def expect(self, event: Event, hops: int, round_: int, born_s: float, groups: list[tuple[int, ...]]) -> None:
         """This node has just broadcast the event for these groups."""
         awaited = self._awaited.get(event.id)
         if awaited is None:
-            awaited = self._awaited[event.id] = Awaited(event, hops)
+            awaited = self._awaited[event.id] = Awaited(event, hops, round_, born_s)
         relays = 0
         for group in groups:
             if len(group) > 1:
@@ -81,7 +83,7 @@ class Repair(Component):
             wait_s = max(self._parameters.relay_wait_s, 5 * self.response_s) + relays * self.response_s
             self.host.set_timer(wait_s, (RepairTimer.RELAYS, event.id))
         if awaited.leaves:
-            self.host.set_timer(self._receipt_wait_s() + 50 * self.response_s, (RepairTimer.LEAVES, event.id))
+            self.host.set_timer(self._receipt_wait_s() + 10 * self.response_s, (RepairTimer.LEAVES, event.id))
 
     def _receipt_wait_s(self) -> float:
         return max(self._parameters.receipt_s, 5 * self.response_s)
@@ -134,7 +136,7 @@ class Repair(Component):
         if awaited is not None:
             groups = list(awaited.relays.values())
             if awaited.first in awaited.relays:
-                self._responded(self.host.now() - awaited.sent_s)  # that was too soon, perhaps
+                self.response_s *= 1.05  # that was too soon, perhaps
             awaited.relays.clear()
             self._remind(awaited, groups)
 
@@ -145,19 +147,23 @@ class Repair(Component):
             awaited.leaves.clear()
             self._remind(awaited, groups)
 
-    def _remind(self, awaited: Awaited, groups: list[tuple[int, ...]]) -> None:
+    def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
         lost: set[int] = set()
-        for group in groups:
+        age_ds = int(10 * (self.host.now() - awaited.born_s))
+        for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if self._links.is_overdue(group[0]):
+            if self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
             else:
-                self.host.send(group[0], Carry(awaited.hops, (group,), (), awaited.event))
+                groups = (group,) if len(group) > 1 else ()  # a leaf's link confirms
+                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, groups, (), awaited.event))
         if not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
-            self._on_lost(awaited.event, lost, awaited.hops)
+            self._on_lost(awaited.event, lost, awaited.hops, awaited.round, awaited.born_s)
 
     def _on_carry_failed(self, neighbour: int, carry: Carry) -> None:
-        self._on_lost(carry.event, {node for group in carry.groups for node in group}, carry.hops)
+        lost = {node for group in carry.groups for node in group}
+        lost.add(neighbour)
+        self._on_lost(carry.event, lost, carry.hops, carry.round, self.host.now() - carry.age_ds / 10)

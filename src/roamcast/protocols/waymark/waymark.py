@@ -82,7 +82,7 @@ class Waymark(ComposedProtocol):
     def __init__(self, host: Host, parameters: WaymarkParameters) -> None:
         super().__init__(host)
         receipts = ReceiptsDue()
-        self.records = Records(host)
+        self.records = Records(host, parameters.custody_s if parameters.durable else 0.0)
         places = Places(host, self.records)
         pending = PendingNews(self.records)
         self.links = Links(host, parameters, self.records, places, pending, receipts)
@@ -94,14 +94,15 @@ class Waymark(ComposedProtocol):
         self.whereabouts = Whereabouts(host, parameters, self.records, self.links, places, self.news)
         self.repair = Repair(host, parameters, self.links, receipts, self._resume)
         self.forwarding = Forwarding(
-            host, parameters, self.records, self.links, self.graph, receipts, self.repair, self.custody
+            host, parameters, self.records, self.links, self.graph, self.news, receipts, self.repair, self.custody
         )
         self.compose(self.links, self.news, self.whereabouts, self.repair, self.custody, self.forwarding)
 
-    def _resume(self, event: Event, destinations: set[int], hops: int) -> None:
-        self.forwarding.resume(event, destinations, hops)
+    def _resume(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
+        self.forwarding.resume(event, destinations, hops, round_, born_s)
 
     def start(self) -> None:
+        self.news.own_want_changed()
         self.links.start()
         self.whereabouts.start()
 

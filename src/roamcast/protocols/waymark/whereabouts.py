@@ -7,6 +7,7 @@ neighbours as `extra`. So wrong places are corrected by what is measured, and ri
 """
 
 from enum import StrEnum
+from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
@@ -15,6 +16,9 @@ from roamcast.protocols.waymark.news import Spreading
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
+
+LACKS_REST_S: Final = 3.0
+"""A node with a place tells exceptions at most this often."""
 
 
 class WhereaboutsTimer(StrEnum):
@@ -62,13 +66,18 @@ class Whereabouts(Component):
         if place is not None and self._has_strayed(place):
             self._tell(is_urgent=True)
         elif self._links.changes != self._links_then:
-            rest_s = self._parameters.where_periods * self._links.period_s
-            if self.host.now() - self._told_s >= rest_s:
-                self._links_then = self._links.changes
-                self._find_exceptions()
-                own = self._records.own
-                if self._extra != own.extra or self._lacks != own.lacks:
-                    self._tell(is_urgent=False)
+            self._tell_exceptions()
+
+    def _tell_exceptions(self) -> None:
+        """Where places explain links, exceptions are rare and told soon; else lists of links are told now and then."""
+        own = self._records.own
+        rest_s = LACKS_REST_S if own.has_place else self._parameters.where_periods * self._links.period_s
+        if self.host.now() - self._told_s < rest_s:
+            return
+        self._links_then = self._links.changes
+        self._find_exceptions()
+        if self._lacks != own.lacks or self._extra != own.extra:
+            self._tell(is_urgent=own.has_place and self._lacks != own.lacks)
 
     def _has_strayed(self, place: tuple[float, float, float, float]) -> bool:
         own = self._records.own
