@@ -53,6 +53,7 @@ def documented(kind: type[msgspec.Struct]) -> list[Setting]:
             allowed=ranges.get(name, ""),
         )
         for name, default in defaults.items()
+        if name in types  # the tag of a tagged struct is no field
     ]
 
 
