@@ -32,8 +32,8 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
         super().__post_init__()
         sense = self.carrier_sense_range_m
         require(sense is None or sense >= self.range_m, "carrier_sense_range_m", sense, "at least range_m")
-        rates = ", ".join(f"{rate:g}" for rate in OFDM_RATES)
-        require(self.data_rate_mbps in OFDM_RATES, "data_rate_mbps", self.data_rate_mbps, f"one of {rates}")
+        is_rate = self.data_rate_mbps in OFDM_RATES
+        require(is_rate, "data_rate_mbps", self.data_rate_mbps, "one of 6, 9, 12, 18, 24, 36, 48, 54")
         for field in ("broadcast_rate_mbps", "control_rate_mbps"):
             rate = getattr(self, field)
             require(rate is None or rate in OFDM_BASIC_MBPS, field, rate, "6, 12 or 24")
