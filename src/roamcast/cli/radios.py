@@ -22,8 +22,8 @@ def radios(as_json: Annotated[bool, typer.Option("--json", help="Answer with one
     if as_json:
         print_json(listed)
     else:
-        _tell("radio (--radio, --set-radio)", listed["radios"])
-        _tell("signal (--signal, --set-signal)", listed["signals"])
+        _tell("Radios: --radio NAME, --set-radio setting=value", listed["radios"])
+        _tell("Signals: --signal NAME, --set-signal setting=value", listed["signals"])
 
 
 def _described(name: str, kind: type[msgspec.Struct], summary: str) -> dict[str, Any]:
@@ -34,17 +34,18 @@ def _settings(kind: type[msgspec.Struct]) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(setting) for setting in documented(kind)]
 
 
-def _tell(listed: list[dict[str, Any]]) -> None:
+def _tell(title: str, listed: list[dict[str, Any]]) -> None:
+    console().print(f"{title}\n", highlight=False)
     for model in listed:
         console().print(f"[bold]{model['name']}[/bold]: {model['summary']}\n", highlight=False)
         table = Table("setting", "default", "unit", "allowed", "meaning", box=None, pad_edge=False)
         for setting in model["settings"]:
-            table.add_row(*setting_row(setting))
+            table.add_row(*setting_row(setting | {"default": _shown(setting["default"])}))
         console().print(table)
         console().print()
 
 
-def _shown(default: Any) -> str:
+def _shown(default: Any) -> Any:
     if isinstance(default, dict):  # a part with a model, such as the signal, or with fields of its own
         return str(default.get("model") or ", ".join(f"{name} {value:g}" for name, value in default.items()))
-    return "" if default is None else str(default)
+    return default
