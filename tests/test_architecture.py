@@ -10,12 +10,13 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "roamcast"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("form", "fields", "documented"),
+    ("form", "fields"),
     ("errors", "events", "seeds"),
     ("utility",),
     ("interests",),
     ("causal",),
     ("protocols",),
+    ("documented",),
     ("trace",),
     ("world", "live", "testing"),
     ("checkers", "hunt"),

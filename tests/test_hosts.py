@@ -43,7 +43,7 @@ def largest(kind: msgspec.inspect.Type, depth: int = 0) -> Any:
                 return LARGE[cls]
             return cls(*(largest(field.type, depth + 1) for field in kind.fields))
         case msgspec.inspect.IntType():
-            return 200 if kind.le is None else kind.le
+            return kind.le if kind.le is not None else 200 if kind.lt is None else kind.lt - 1
         case msgspec.inspect.FloatType():
             return 200.5 if kind.le is None else float(kind.le)
         case msgspec.inspect.BoolType():

@@ -1,18 +1,19 @@
 """The documentation of settings, read from where they are declared.
 
 A setting is a field of a struct. Its comment says what it means, on the same line or on the lines above it; the
-`require` calls of the struct's `__post_init__` say what is allowed; the annotation and the default say the rest. So
-there is one place for all of it, and commands and guides show what the code does.
+`require` calls of the struct's `__post_init__` say what is allowed (`protocols/parameters.py`); the annotation and the
+default say the rest. So there is one place for all of it, and commands and guides show what the code does.
 """
 
 import ast
 import inspect
 import io
-import sys
 import tokenize
 from typing import Any, get_args
 
 import msgspec
+
+from roamcast.protocols.parameters import ranges
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -36,24 +37,21 @@ def documented(kind: type[msgspec.Struct]) -> list[Setting]:
     """Every field of a struct whose fields all have defaults, in the order of declaration."""
     defaults = msgspec.to_builtins(kind())
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    allowed = ranges(kind)
     meanings: dict[str, str] = {}
-    ranges: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            source = _source(base)
-            meanings |= _comments(source)
-            ranges |= _requirements(base, source)
+            meanings |= {name: text for name, text in _comments(_source(base)).items() if text}
     return [
         Setting(
             name=name,
-            type=type_name(types[name]),
-            default=default,
-            unit=_unit(name, types[name]),
+            type=type_name(of),
+            default=defaults[name],
+            unit=_unit(name, of),
             meaning=meanings.get(name, ""),
-            allowed=ranges.get(name, ""),
+            allowed=allowed.get(name, ""),
         )
-        for name, default in defaults.items()
-        if name in types  # the tag of a tagged struct is no field
+        for name, of in types.items()
     ]
 
 
@@ -69,6 +67,8 @@ def type_name(kind: Any) -> str:
         return ", ".join(choices)
     if choices and all(choice in names for choice in choices):
         return " or ".join(names[choice] for choice in choices)
+    if choices and all(isinstance(choice, type) for choice in choices):
+        return " or ".join(choice.__name__ for choice in choices)
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 
@@ -110,28 +110,4 @@ def _comments(source: str) -> dict[str, str]:
             above = above if above.endswith("\n") or not above else above + "\n"  # a new comment starts afresh
         else:
             above = ""
-    return found
-
-
-def _requirements(kind: type, source: str) -> dict[str, str]:
-    """What `require(condition, "field", value, "allowed")` says of each field, also in a loop over fields."""
-    found: dict[str, str] = {}
-    names = vars(sys.modules[kind.__module__])
-
-    def text_of(node: ast.expr) -> str:
-        return str(eval(compile(ast.Expression(node), kind.__name__, "eval"), dict(names)))
-
-    def visit(node: ast.AST, looped: list[str]) -> None:
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple):
-            looped = [str(each.value) for each in node.iter.elts if isinstance(each, ast.Constant)]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require":
-            field = node.args[1]
-            fields = [str(field.value)] if isinstance(field, ast.Constant) else looped
-            for name in fields:
-                allowed = text_of(node.args[3])
-                found[name] = f"{found[name]}; {allowed}" if name in found else allowed
-        for child in ast.iter_child_nodes(node):
-            visit(child, looped)
-
-    visit(ast.parse(source), [])
     return found

@@ -36,6 +36,9 @@ SignedCounter = Annotated[int, Meta(ge=-(2**62), le=2**62 - 1)]
 Hops = Annotated[int, Meta(ge=0, le=255)]
 """Hops, levels, times to live."""
 
+Level = Annotated[int, Meta(ge=0, le=2**16)]
+"""Hops from the root of a tree."""
+
 Milliseconds = Annotated[int, Meta(ge=0, le=10**10)]
 """A duration."""
 

@@ -22,7 +22,10 @@ from types import ModuleType
 from zipfile import ZipFile
 
 PACKAGE = Path(__file__).parent
-CORE = ("errors.py", "events.py", "seeds.py", "utility.py", "causal", "interests", "protocols", "trace", "world")
+CORE = (
+    *("errors.py", "fields.py", "events.py", "seeds.py", "utility.py"),
+    *("causal", "interests", "protocols", "trace", "world"),
+)
 NOTE = "compiled.txt"
 """Beside the package's sources: the digest of those that were compiled."""
 

@@ -73,9 +73,9 @@ class Chain:
         self._ports = ports
         self.nodes: dict[int, Process] = {}
 
-    def start(self, *addresses: int) -> None:
+    def start(self, *addresses: int, protocol: str = "flooding") -> None:
         for address in addresses:
-            self.nodes[address] = Process(*self._options(address))
+            self.nodes[address] = Process("--protocol", protocol, *self._options(address))
         for address in addresses:
             assert self.nodes[address].next("started")["address"] == address
 
@@ -126,6 +126,14 @@ def test_five_nodes_in_a_row_deliver_every_event_to_every_subscriber_and_a_kille
     assert nodes[0].next("delivered")["content"] == 80
 
 
+def test_waymark_delivers_over_two_hops(chain: Chain) -> None:
+    chain.start(0, 1, 2, protocol="waymark")
+    for number in range(3):
+        chain.nodes[0].say(f"publish {number}")
+        for subscriber in (1, 2):
+            assert chain.nodes[subscriber].next("delivered")["content"] == number
+
+
 def test_two_lives_of_a_node_do_not_share_event_numbers(chain: Chain) -> None:
     chain.start(0, 1)
     seen = []
@@ -140,7 +148,8 @@ def test_two_lives_of_a_node_do_not_share_event_numbers(chain: Chain) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_node_cleanly_with_counters_and_a_whole_trace(tmp_path: Path, number: signal.Signals) -> None:
-    node = Process("--address", "3", "--peer", "127.0.0.1:9", "--trace", str(tmp_path / "trace"))
+    trace = str(tmp_path / "trace")
+    node = Process("--protocol", "flooding", "--address", "3", "--peer", "127.0.0.1:9", "--trace", trace)
     node.next("started")
     node.say("publish 5 hello")
     node.say("move 120,40.5")
@@ -269,7 +278,7 @@ def test_a_node_whose_output_nobody_reads_any_more_ends_without_a_traceback() ->
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
     os.close(writable)
-    assert os.read(readable, 1000).startswith(b"node 3 runs flooding")
+    assert os.read(readable, 1000).startswith(b"node 3 runs waymark")
     os.close(readable)
     _, complaints = node.communicate("stats\n", timeout=PATIENCE_S)
     assert (node.returncode, complaints) == (1, "")

@@ -18,10 +18,11 @@ CHECKED_BY_THEMSELVES = (Intervals, Topics, XPaths)
 def bare_numbers(kind: msgspec.inspect.Type, place: str, seen: set[type]) -> Iterator[str]:
     """Places below `place` where a number has no lower or no upper bound."""
     match kind:
-        case msgspec.inspect.IntType(ge=None) | msgspec.inspect.IntType(le=None):
-            yield f"{place}: int"
-        case msgspec.inspect.FloatType(ge=None) | msgspec.inspect.FloatType(le=None):
-            yield f"{place}: float"
+        case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
+            has_low = kind.ge is not None or kind.gt is not None
+            has_high = kind.le is not None or kind.lt is not None
+            if not (has_low and has_high):
+                yield f"{place}: {type(kind).__name__}"
         case msgspec.inspect.StructType(cls=cls, fields=fields):
             if cls in seen or cls in CHECKED_BY_THEMSELVES:
                 return
@@ -53,4 +54,4 @@ def test_the_walk_finds_a_bare_number() -> None:
         event: Event
         rows: tuple[tuple[int, str], ...]
 
-    assert list(bare_numbers(msgspec.inspect.type_info(Careless), "", set())) == ["Careless.rows: int"]
+    assert list(bare_numbers(msgspec.inspect.type_info(Careless), "", set())) == ["Careless.rows: IntType"]

@@ -39,17 +39,17 @@ Precise = Callable[[Stop, list[str]], set[int]]
 
 
 class Progress(NamedTuple):
-    """What a user wants to know while it runs."""
+    """How far a campaign is."""
 
     planned: int
-    done: int  # over and safe, failed ones included
+    done: int  # committed, failed ones included
     failed: int
-    simulated: int  # finished, but their batch is not committed yet
+    simulated: int  # finished, not yet committed
     running: int
 
 
 class Ending(NamedTuple):
-    """How it ended."""
+    """How a campaign ended."""
 
     planned: int
     skipped: int  # were there already
@@ -166,7 +166,7 @@ def _identity(point: Point) -> bytes:
 
 
 def resume_command(file: Path, out: str | Path | Location, master: str) -> str:
-    """What continues the campaign if it was interrupted, and repeats it into another directory."""
+    """The command that continues the campaign, or repeats it in another directory."""
     words = ["roamcast", "campaign", "run", str(file), "--out", str(out)]
     if master != LOCAL:
         words += ["--master", master]

@@ -1,4 +1,4 @@
-"""Campaign files: one TOML that says what to simulate.
+"""Campaign files: one TOML file that says what to simulate.
 
     title = "How far does gossip get?"
     protocols = ["flooding", { name = "gossip", label = "gossip 0.5", probability = 0.5 }]
@@ -10,15 +10,15 @@
 
     [grid]                                      # every combination is simulated
     scenario.mobility.speed_max_mps = [1, 10]
-    gossip.certain_hops = [1, 2]                # one protocol's parameter; `parameters.jitter_s` is everybody's
-    size = [                                    # tied: these go together
+    gossip.certain_hops = [1, 2]                # one protocol's parameter; `parameters.jitter_s` is for all
+    size = [                                    # settings that change together
         { scenario.nodes = 25, scenario.area_m = [700, 700] },
         { scenario.nodes = 50, scenario.area_m = [1000, 1000] },
     ]
 
-    [[grid]]                                    # or several grids, whose points are united: what one of them does not
-    scenario.nodes = [25, 50]                   # sweep keeps the value that it has without a grid, so a point that
-                                                # several have in common is simulated once
+    [[grid]]                                    # or several grids: the campaign has the points of all of them.
+    scenario.nodes = [25, 50]                   # A setting that a grid does not sweep has its value from [scenario],
+                                                # so a point that several grids share is simulated once.
 
     [stop]                                      # instead of seeds
     measure = "delivery_ratio"
@@ -27,7 +27,7 @@
     batch = 5
     cap = 100
 
-A file that makes no sense is refused with one line that names the field, the value and what is allowed.
+An invalid file is refused with one line that names the field, the value and what is allowed.
 """
 
 from pathlib import Path
@@ -85,7 +85,7 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Contender(msgspec.Struct, frozen=True):
-    """A protocol that takes part, with the parameters that the file gives it."""
+    """A protocol that is compared, with its parameters from the file."""
 
     label: str  # what it is called in tables and figures
     protocol: str
@@ -120,7 +120,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def load_campaign(path: Path) -> Campaign:
-    """The campaign that the file describes; whether its scenarios make sense shows when it is planned."""
+    """The campaign that the file describes. Its scenarios are checked when it is planned."""
     tables = read_tables(path)
     try:
         file = msgspec.convert(tables, _File)
@@ -179,7 +179,7 @@ def _seeds(seeds: int | list[int] | None) -> tuple[int, ...]:
 
 
 def _explained(refusal: str, tables: Tables) -> str:
-    """One line with the value, which msgspec's own message leaves out, and the fields there are."""
+    """One line with the value, which msgspec's own message lacks, and the known fields."""
     message, _, place = refusal.partition(" - at `$")
     path = place.strip("`.")
     if "unknown field" in message or "missing required" in message:

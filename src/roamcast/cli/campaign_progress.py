@@ -1,4 +1,4 @@
-"""How far a campaign is, on stderr: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of a campaign on stderr: a bar on a terminal, otherwise a line every few seconds."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ LINE_EVERY_S = 5.0
 
 @contextmanager
 def showing_progress() -> Iterator[Callable[[Progress], None]]:
-    """Shows what it is told while it lasts."""
+    """Shows each report that it is given."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines()
@@ -38,7 +38,7 @@ def showing_progress() -> Iterator[Callable[[Progress], None]]:
 
 
 class Clock:
-    """Estimates the time left from the pace since the first report; runs that were there already do not count."""
+    """Estimates the time left from the pace since the first report; runs done before that do not count."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
@@ -51,7 +51,7 @@ class Clock:
         began_s, before = self._began
         if finished <= before:
             return None
-        return (self._now() - began_s) / (finished - before) * (progress.planned - finished)
+        return (self._now() - began_s) / (finished - before) * max(0, progress.planned - finished)
 
     def note(self, progress: Progress) -> str:
         left_s = self.left_s(progress)

@@ -60,7 +60,7 @@ class Nonsense:
                     return random.choice(SAMPLES[cls])
                 return cls(*[self._value(field.type, depth + 1) for field in kind.fields])
             case inspect.IntType():
-                return self._whole(kind.ge, kind.le)
+                return self._whole(kind.ge, kind.le if kind.lt is None else kind.lt - 1)
             case inspect.FloatType():
                 low, high = -1e9 if kind.ge is None else kind.ge, 1e9 if kind.le is None else kind.le
                 return float(random.choice([low, high, 0.0, 1.0, 0.5, low + (high - low) * random.random()]))

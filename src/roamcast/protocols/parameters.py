@@ -11,8 +11,25 @@ class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 def require(condition: bool, field: str, value: object, allowed: str) -> None:
     """Refuses a setting with one line that names the field, its value and what is allowed."""
+    if _noted is not None:
+        _noted[field] = f"{_noted[field]}; {allowed}" if field in _noted else allowed
     if not condition:
         raise ValueError(f"{field} = {value!r}: must be {allowed}")
+
+
+_noted: dict[str, str] | None = None
+"""What `require` has been told of each field, while `ranges` asks."""
+
+
+def ranges(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """What is allowed for each field, in the words of the `require` calls that a struct with its defaults makes."""
+    global _noted
+    _noted = {}
+    try:
+        kind()
+        return _noted
+    finally:
+        _noted = None
 
 
 class Site(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.errors import PeerError
+from roamcast.fields import Address
 from roamcast.interests import Interest
-from roamcast.protocols.georendezvous.messages import Address
 from roamcast.protocols.georendezvous.tour import Place
 
 

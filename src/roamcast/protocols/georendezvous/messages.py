@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.events import NO_EVENT, Event
-from roamcast.protocols.api import NOBODY, Category, Message
+from roamcast.fields import Address, AddressOrNobody, Counter
+from roamcast.fields import SmallCounter as Count
+from roamcast.protocols.api import Category, Message
 from roamcast.protocols.georendezvous.tour import Coordinate, Place, Tour
 
 VALUE_BYTES_MAX: Final = 1024  # of an entry
 ENTRIES_MAX: Final = 256  # in one frame
 LEGS_MAX: Final = 64  # of one packet
 
-Address = Annotated[int, Meta(ge=0, lt=2**31)]
-Count = Annotated[int, Meta(ge=0, lt=2**16)]
 Key = Annotated[str, Meta(max_length=300)]
 Bucket = Annotated[str, Meta(max_length=290)]
 Seconds = Annotated[float, Meta(ge=0, le=86400)]
@@ -36,7 +36,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     owner: Address
     slot: Annotated[int, Meta(ge=0, lt=256)]
-    version: Annotated[int, Meta(ge=0, lt=2**62)]
+    version: Counter
     lifetime_s: Seconds  # from when this was sent
     value: Value | None  # None: withdrawn; remembered so that no older copy returns
 
@@ -200,7 +200,7 @@ class Leg(msgspec.Struct, frozen=True, array_like=True):
     """One destination of a packet."""
 
     target: Place  # the vertex of a place, or the one where the addressee was last known
-    addressee: Annotated[int, Meta(ge=NOBODY, lt=2**31)]  # `NOBODY`: the home of the place
+    addressee: AddressOrNobody  # `NOBODY`: the home of the place
     point: PointNumber = 0  # which of a bucket's rendezvous points it goes to, or came from
     tour: Tour | None = None  # None: greedy
 

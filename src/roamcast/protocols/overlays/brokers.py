@@ -104,7 +104,7 @@ class BrokerManager(Component):
         )
 
     def path(self, destination: int) -> tuple[int, ...]:
-        """The source route from here to a broker; straight there if the overlay knows no way."""
+        """The source route from here to a broker; the broker alone if the overlay knows no path."""
         if not self._parameters.source_routing:
             return (destination,)
         suspects = frozenset(node for node in list(self._concentrator.suspects) if self._concentrator.is_suspect(node))
@@ -128,9 +128,9 @@ class BrokerManager(Component):
         self.topology.changed.clear()
         linked = sorted({*self.neighbours, *self.topology.linked(self.host.address)})
         for neighbour in linked:
-            news = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
-            if news:
-                self._send_rows(neighbour, news, is_novice=not self.is_settled)
+            updates = changed if neighbour in self._told else tuple(rows[broker] for broker in sorted(rows))
+            if updates:
+                self._send_rows(neighbour, updates, is_novice=not self.is_settled)
         self._told = dict.fromkeys(linked)
 
     def forget_silent(self) -> None:
@@ -150,8 +150,8 @@ class BrokerManager(Component):
         self.propagate()
 
     def _preference(self, sighting: Sighting) -> tuple[int, bool, int]:
-        """Nearest first, then who is a neighbour already, then in an order that is different at every broker, lest
-        low addresses collect all the links."""
+        """Nearest first, then present neighbours, then in an order that differs from broker to broker, so that low
+        addresses do not collect all the links."""
         mixed = (sighting.broker * 2_654_435_761 ^ self.host.address * 2_246_822_519) % 2**32
         return sighting.hops, sighting.broker not in self.neighbours, mixed
 
@@ -212,7 +212,7 @@ class BrokerManager(Component):
         self._send_rows(novice, tuple(rows[broker] for broker in sorted(rows)), is_novice=False)
 
     def _send_rows(self, broker: int, rows: tuple[LinkState, ...], is_novice: bool) -> None:
-        """Rows are news each by itself, so a table travels in messages of one frame each."""
+        """Each row is an update of its own, so a table travels in messages of one frame each."""
         bytes_max = self.host.frame_bytes_max - ENVELOPE_BYTES
         for some in batches(rows, _row_bytes, bytes_max):
             self._concentrator.send(broker, Topology(tuple(some), is_novice))

@@ -9,7 +9,7 @@ class UpdateDue(NamedTuple):
 
 
 class BrokerPropagation(NamedTuple):
-    """A neighbour's propagation brought news of the broker network."""
+    """A neighbour's propagation changed this broker's view of the broker network."""
 
     neighbour: int
     rows: int  # how many rows of the topology table it changed

@@ -157,7 +157,7 @@ class ClientManager(Component):
             candidate = message.nearest if message.nearest != self.host.address else None
             self._channel.post(BrokerDiscovery(client, candidate, message.distance_hops, message.load, hops))
             return
-        # A site elsewhere answers the client itself: nobody else can know whether the client is still there.
+        # A site elsewhere answers the client itself: only the site knows whether the client is still there.
         site = self.whereabouts.site_elsewhere(client, message.epoch)
         if site is not None and source == client:
             self._concentrator.send(site, message)

@@ -4,10 +4,9 @@ It brings payloads to other nodes (`send`), along source routes (`carry`) or unt
 what arrives, and timers that ran out, to whichever component registered for it. So components know messages, not each
 other.
 
-- A relay that cannot reach the next broker of a source route takes a way of its own to the route's end (2.3 of the
-  paper: "compute an alternative path").
+- A relay that cannot reach the next broker of a source route computes another path to the route's end [2.3].
 - `ask` repeats a request, at intervals that double up to eight times the first, until `answered` or until it has been
-  sent `tries_max` times. What is lost is therefore repeated by whoever needs the answer, and by nobody else.
+  sent `tries_max` times. So a lost message is repeated by the node that needs the answer, and by no other.
 """
 
 from collections.abc import Callable, Hashable

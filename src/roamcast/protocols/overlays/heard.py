@@ -1,7 +1,7 @@
 """The searches that a node has heard, and from which neighbour first.
 
-A neighbour may claim searches without end. So each has a quota and a rate: its own oldest searches give way to its
-newest, and it cannot push out those of other neighbours until the memory as a whole is full.
+A neighbour may invent any number of searches. So each neighbour has a quota and a rate limit: its newest searches
+replace its own oldest, and do not displace those of other neighbours until the memory as a whole is full.
 """
 
 from roamcast.protocols.api import NOBODY
@@ -49,7 +49,7 @@ class HeardSearches:
         return True
 
     def neighbour(self, origin: int, number: int) -> int:
-        """From whom the search was heard first, or `NOBODY`."""
+        """The neighbour from which the search was heard first, or `NOBODY`."""
         return self._from.get((origin, number), NOBODY)
 
     def _forget(self, search: Search) -> None:

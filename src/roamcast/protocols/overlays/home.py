@@ -9,5 +9,5 @@ class Home:
     def __init__(self) -> None:
         self.broker = NOBODY
         self.hops = 0  # frames in a row that its last answer took; 0: not known
-        self.epoch = 0  # raised by the client, and by nobody else, when it attaches out of its own need
+        self.epoch = 0  # raised by the client alone, when it attaches without having been handed over
         self.heard_s = 0.0  # when the broker last showed that it serves this client

@@ -54,12 +54,12 @@ class Intake:
         return None
 
     def resume(self, cursors: Iterable[Cursor]) -> None:
-        """Starts from where somebody else has got to, keeping what waits behind that point."""
+        """Continues from the point that another broker has reached, keeping the events that wait behind it."""
         for publisher, number in cursors:
             self.taken[publisher] = max(number, self.taken.get(publisher, 0))
 
     def _next(self, publisher: int) -> Arrival | None:
-        """The earliest event whose previous one is taken. Earlier ones that wait in vain are obsolete then: their
+        """The earliest event whose previous one is taken. Earlier ones that still wait are obsolete then: their
         sender would have named them as previous if they still mattered."""
         waiting = self._waiting[publisher]
         taken = self.taken.get(publisher, 0)

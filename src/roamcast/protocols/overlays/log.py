@@ -13,7 +13,7 @@ from roamcast.protocols.overlays.repeats import Attempt
 
 
 class Entry(Attempt):
-    """An event in the store; it is sent again to whoever has not received it."""
+    """An event in the store; it is sent again to the consumers that have not received it."""
 
     __slots__ = ("event", "hops", "stored_s", "unreceived", "unsettled")
 
@@ -98,7 +98,7 @@ class ProducerLog:
         self._received.pop(client, None)
 
     def release(self, stored_before_s: float) -> bool:
-        """Forgets the oldest events while they are settled with everybody and not too fresh; true if there were any."""
+        """Forgets the oldest events that are settled with all consumers and not too recent; true if there were any."""
         began = self.released
         for number, entry in list(self.entries.items()):
             if entry.unsettled or entry.stored_s > stored_before_s:

@@ -211,7 +211,7 @@ class Member(Component):
 
     def _on_attached(self, source: int, message: Attached, hops: int) -> None:
         if source == self._candidate and self.home == NOBODY and is_newer_epoch(message.epoch, self._home.epoch):
-            self._home.epoch = message.epoch  # of a former life, or claimed by somebody else: this client goes beyond
+            self._home.epoch = message.epoch  # of a former life, or forged: this client goes beyond it
             self._attach_anew(source)
         if message.epoch != self._home.epoch or self._candidate == NOBODY:
             return

@@ -1,12 +1,12 @@
 """What opportunistic overlays put on the air.
 
 `Seek` and `Found` travel by themselves, hop by hop. Everything else is a payload of the unicast service, either
-straight to its destination or inside `Carried`, which follows a source route from broker to broker.
+directly to its destination, or inside `Carried` or `Spread`, which follow source routes from broker to broker.
 
 Three numbers order what is said about a client, the more significant first:
 
-- *epoch*: raised by the client whenever it attaches to a broker out of its own need; only the client raises it, so two
-  brokers that both believe to serve it can be told apart;
+- *epoch*: raised by the client when it attaches to a broker without having been handed over; only the client raises it,
+  so two brokers that both believe that they serve it can be told apart;
 - *generation*: raised by each relocation within an epoch;
 - *version*: raised by the client whenever its subscriptions, its modulator or its advertisements change.
 
@@ -48,11 +48,11 @@ class Seek(Message, frozen=True, tag=16):
     origin: Address
     number: Counter  # with the origin, names this search
     ttl: Hops  # frames in a row that may still carry it, this one included
-    hops: Hops  # frames in a row that brought it to whoever hears this one
+    hops: Hops  # frames in a row that brought it to the receiver of this one
 
 
 class Found(Message, frozen=True, tag=17):
-    """A broker answers a search, along the way the search came."""
+    """A broker answers a search, along the path that the search took."""
 
     origin: Address
     number: Counter
@@ -96,7 +96,7 @@ class Refused(Message, frozen=True, tag=47):
 
 
 class Report(Message, frozen=True, tag=18):
-    """A client's periodic word to its home broker: I am here, and no other broker is nearer to me than this one."""
+    """A client's periodic report to its home broker: I am here, and `nearest` is the nearest other broker."""
 
     client: Address
     epoch: Epoch
@@ -123,10 +123,10 @@ class WelcomeAck(Message, frozen=True, tag=21):
 
 
 class Detach(Message, frozen=True, tag=22):
-    """I am not yours any more, in no epoch up to this."""
+    """I am no longer your client, in any epoch up to this one."""
 
     epoch: Epoch
-    is_final: bool  # nor anybody else's: forget what I wanted
+    is_final: bool  # true: it leaves for good, so forget its subscriptions
 
 
 class Publish(Message, frozen=True, tag=23):
@@ -151,7 +151,7 @@ class Delivery(Message, frozen=True, tag=25):
 
     epoch: Epoch
     sequence: Counter
-    site: Address  # the broker where the modulator runs: whom to acknowledge to
+    site: Address  # the broker where the modulator runs; it gets the acknowledgement
     hops: Hops  # that the event took from its producer to the site
     event: Event
     cursors: tuple[Cursor, ...]  # what the modulator has dealt with since the delivery before
@@ -321,16 +321,14 @@ class HandoffState(Message, frozen=True, tag=41):
     advertised: Interest | None
     cursors: tuple[Cursor, ...]  # processed
     settled: tuple[Cursor, ...]
-    unsettled: tuple[
-        tuple[Address, Counter, Counter], ...
-    ]  # publisher, number, delivery that settles it; 0: unknown
+    unsettled: tuple[tuple[Address, Counter, Counter], ...]  # publisher, number, delivery that settles it; 0: unknown
     unreported: tuple[Cursor, ...]  # processed, and not yet told to the client
     sequence: Counter  # of the next delivery
     deliveries: tuple[Delivery, ...]  # not yet acknowledged
     origins: tuple[tuple[Address, Address], ...]  # publisher, and the home broker its events come from
     sources: tuple[Address, ...]  # producers' home brokers that have switched
     consumers: tuple[Registration, ...]  # of what the client publishes, if it does and its home changes
-    held_s: Duration  # for so long its events must be held for consumers that may have no home at the moment
+    held_s: Duration  # how long its events must be held for consumers that may have no home at the moment
 
 
 class HandoffDone(Message, frozen=True, tag=42):
@@ -359,7 +357,7 @@ class Carried(Message, frozen=True, tag=45):
     origin: Address  # the broker that sent it
     path: Path  # where it goes after the receiver of this frame
     hops: Hops  # frames in a row that brought it to the sender of this frame
-    detours: Hops  # how often a relay had to find a way of its own
+    detours: Hops  # how often a relay had to compute another path
     payload: Relayed
 
     @property

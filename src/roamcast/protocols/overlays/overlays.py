@@ -1,47 +1,57 @@
-"""Opportunistic overlays: brokers that follow the network, functions that follow the client (paper 004).
+"""Opportunistic Overlays: a broker network that follows the nodes, and home brokers that follow their clients.
 
 Theory of operation
 -------------------
+After Chen and Schwan, "Opportunistic Overlays: Efficient Content Delivery in Mobile Ad Hoc Networks". Numbers in
+brackets in this package are sections of that paper.
+
 Goal: content-based delivery through brokers, over short paths, although every node moves.
 
-Parts (the paper's names; one module each):
+Parts (the paper's names where it has one; one module each):
 
-- `concentrator`: everything that enters or leaves a node; source routes, fragments, requests that are repeated.
+- `concentrator`: everything that enters or leaves a node: source routes, trees of them, requests that are repeated.
 - `search`: expanding ring search for the nearest brokers.
-- `member`: the client component of every node: its home broker, its publications, its deliveries.
-- On nodes that offer themselves as brokers: `resources` (the resource monitor), `brokers` (the broker manager with its
-  four tables), `sources` (what the broker does for producers), `clients` (the client manager with its table),
-  `registry` (what producers' home brokers are told about clients),
+- `member`: the client component of every node. It keeps a home broker; `publications` and `reception` keep what was
+  published and what was delivered.
+- On brokers: `resources` (the resource monitor), `brokers` (the broker manager with its four tables), `clients` (the
+  client manager with its table), `deliveries` (events on their path through a modulator to a client), `receipts`,
+  `registry` (what producers' home brokers are told about clients), `sources` (what a broker does for producers),
   `relocation` (moving a modulator to another broker), `channel` (the internal system channel) and `adaptors`.
-- `modulators`: the functions that consumers have brokers apply to their events.
+- `modulators`: the functions that brokers apply to a consumer's events.
 
-An event's way: the producer sends it to its home broker; that one sends it along the shortest path of the overlay to
-every broker with consumers that want it; there each consumer's modulator is applied, and the result goes to the
-consumer.
+The path of an event: the producer sends it to its home broker. That broker sends it along the shortest paths of the
+overlay to every broker with consumers that want it. There each consumer's modulator is applied, and the result goes to
+the consumer.
 
 What is guaranteed to a pair of producer and consumer: events are delivered in the order of publication, each at most
-once in the consumer's life (one that crashes forgets what it got), whatever else crashes. And an event that is
-published once the subscription is known is delivered, except in these cases:
+once in the consumer's life (a node that crashes forgets what it got), whatever else crashes. An event that is published
+after the subscription has become known is delivered, except in these cases:
 
-- the consumer crashes or leaves: when it returns it subscribes anew, and gets what is published from then on;
-- it stays undeliverable beyond the bound or the lifetime of the stores (`store_events`, `store_lifetime_s`);
-- the producer crashes or leaves before its home broker has acknowledged the event, or that broker crashes too. What was
-  acknowledged is delivered by the home broker, unless the producer returns and a later event of its overtakes it.
+- The consumer crashes or leaves. When it returns it subscribes again, and gets what is published from then on.
+- The event stays undeliverable beyond the bound or the lifetime of the stores (`store_events`, `store_lifetime_s`).
+- The producer crashes or leaves before its home broker has acknowledged the event, or that broker crashes too. An
+  acknowledged event is delivered by the home broker, unless the producer returns and a later event overtakes it.
 
-The producer, its home broker and the consumer's site each hold a copy until the consumer has it, so with a producer
-that stays, any number of brokers may crash. `intake` explains how order and uniqueness come about, `log` how copies are
-kept, `member` how a client that lost its broker goes on, `relocation` how a client moves while events flow.
+The producer, its home broker and the consumer's site each hold a copy until the consumer has the event. So while the
+producer stays, any number of brokers may crash. `intake` explains how order and uniqueness come about, `log` how copies
+are kept, `member` how a client that lost its broker goes on, `relocation` how a client moves while events flow.
 
 Where this differs from the paper, and why:
 - The paper assumes a reliable network. Here every message that matters is acknowledged and repeated, events form
   chains, and clients number their epochs, because frames get lost and brokers crash.
 - The paper does not say how a producer's home broker knows who wants its events. Here a broker that becomes a
-  producer's home announces itself to all brokers and is told (`sources`).
+  producer's home announces itself to all brokers, and they answer (`sources`).
 - Producers relocate with less: a producer has no modulator, keeps what is not settled, and brings it to its new home.
-- A cold start converges in seconds (`brokers`); afterwards changes travel one link per update period, as in the paper.
-- What brokers tell each other about events (`messages.Relayed`) travels along the overlay as events do, because the
-  routes of its links are in use: over AODV, straight ways would have to be searched for, again and again.
-- Where the overlay knows no path, brokers reach each other straight through the unicast service.
+- A cold start converges in seconds (`brokers`). Afterwards changes travel one link per update period, as in the paper.
+- What brokers tell each other about events (`messages.Relayed`) travels along the overlay, as events do, because the
+  routes of its links are in use. Over AODV, direct routes would have to be discovered each time.
+- Where the overlay knows no path, brokers reach each other directly through the unicast service.
+- By default, one copy of an event travels on a stretch that several paths share, receipts are merged, clients search no
+  farther than their home broker is away, and a home changes only for a gain of more than one hop. `parameters` names
+  the setting for each under which the protocol does what the paper says.
+- A home broker that does not answer is replaced within seconds (`home_check_s`).
+- Nothing that a peer sends can loop, grow without bound, or use up a number (`ranks`, `heard`, and the bounds in
+  `parameters`).
 """
 
 from typing import Any, ClassVar

@@ -28,8 +28,8 @@ def is_newer(one: Rank, other: Rank) -> bool:
 
 
 def following(count: int) -> int:
-    """The next generation, version or sequence number. It stays at the last one that fits a message; whoever is stuck
-    there gets on with a new epoch, in which all of them start again."""
+    """The next generation, version or sequence number. It stops at the last one that fits a message; a new epoch, in
+    which all of them start again, is the way out."""
     return min(count + 1, COUNT_MAX)
 
 

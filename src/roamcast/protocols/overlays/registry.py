@@ -1,8 +1,8 @@
 """What the producers' home brokers are told about the clients of this broker.
 
 A producer's home broker (a *source*) announces itself, and gets all clients that may want its events. From then on it
-is told of every change: a client that is new, wants something else, arrived by a relocation, or is gone. Each word is
-repeated until it is acknowledged, and again later if a partition swallowed all repetitions. Words about the same client
+is told of every change: a client that is new, wants something else, arrived by a relocation, or is gone. Each update is
+repeated until it is acknowledged, and again later if a partition swallowed all repetitions. Updates about one client
 are ordered by epoch, generation and version (`messages.py`), so it does not matter which arrives last.
 """
 

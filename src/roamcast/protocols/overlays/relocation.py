@@ -25,7 +25,7 @@ destination vanishes after that, the client notices that its home is silent, att
 start over from what the client has got.
 
 Lighter variants: `fresh-modulator` does not carry the modulator's state; `unbuffered` skips steps 5 and 6, so that
-events under way may be lost (never repeated, never reordered); `loose` does both.
+events in transit may be lost (never repeated, never reordered); `loose` does both.
 """
 
 from enum import StrEnum
@@ -157,7 +157,7 @@ class Relocation(Component):
                 handoff.waiting[broker] = None
         detour = Detour(row.client, row.epoch, handoff.generation, handoff.destination)
         for broker in handoff.waiting:
-            self._concentrator.answered(("register", row.client, broker))  # an older word must not come after
+            self._concentrator.answered(("register", row.client, broker))  # an older update must not arrive later
             self._concentrator.ask(("detour", row.client, broker), broker, detour, self._parameters.detour_tries)
         if self._buffers:
             self.host.set_timer(self._parameters.handoff_timeout_s, (RelocationTimer.DEADLINE, row.client))

@@ -1,9 +1,9 @@
-"""Sending again what nobody has acknowledged.
+"""Retransmission of what was not acknowledged.
 
-Whoever sends what must arrive keeps an `Attempt` with it, asks `Patience` how long to wait for the answer, and looks at
-what is due whenever its `Ticker` ticks. The first wait is twice what answers have taken lately, but at least
-`retry_s`; each later one doubles, up to `retry_growth_max` times `retry_s`. Without that, events that take long to
-transmit would be repeated while they are still in transit, and repetitions would congest a slow network.
+A component that sends something reliably keeps an `Attempt` with it, asks `Patience` how long to wait for the answer,
+and looks at what is due whenever its `Ticker` ticks. The first wait is twice what answers have taken lately, but at
+least `retry_s`. Each later one doubles, up to `retry_growth_max` times `retry_s`. Without that, events that take long
+to transmit would be repeated while they are still in transit, and repetitions would congest a slow network.
 """
 
 from collections.abc import Callable

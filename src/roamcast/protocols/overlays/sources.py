@@ -1,8 +1,9 @@
 """The producers' side of a broker: from a producer's event to the brokers whose clients want it.
 
-A broker that is home to a producer announces itself to all brokers it knows of, and each answers with those of its
-clients that may want such events. An event goes once to each broker that has consumers of it, along the shortest path
-of the overlay, with the list of those consumers. It stays in the producer's log until they have it.
+A broker that is home to a producer announces itself to all brokers it knows of (`announcements`), and each answers with
+those of its clients that may want such events. An event goes once to each broker that has consumers of it, along the
+shortest path of the overlay, with the list of those consumers; paths that share a stretch share the copy on it. The
+event stays in the producer's log until its consumers have it.
 
 `Detour` switches a consumer to another site in one step: what was sent before belongs to the old site and is repeated
 there if need be; everything after goes to the new one.
@@ -14,13 +15,13 @@ from typing import Final
 from roamcast.interests import Interest, union_all
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.overlays.announcements import Announcements
 from roamcast.protocols.overlays.brokers import BrokerManager
-from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel
+from roamcast.protocols.overlays.channel import SystemChannel
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.log import Entry, ProducerLog
 from roamcast.protocols.overlays.messages import (
     BRANCHES_MAX,
-    Announce,
     Detour,
     DetourAck,
     Forward,
@@ -30,7 +31,6 @@ from roamcast.protocols.overlays.messages import (
     Register,
     RegisterAck,
     Registration,
-    Registrations,
     Spread,
     Target,
 )
@@ -84,30 +84,30 @@ class SourceManager(Component):
         self._concentrator = concentrator
         self._brokers = brokers
         self._parameters = parameters
-        self.hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
-        self._is_source = False
-        self._offered: Interest | None = None  # what was announced
-        self._number = 0  # of the current announcement
-        self._informed: dict[int, tuple[int, int]] = {}  # broker -> its life and the announcement that it knows
-        self._asked_s: dict[int, float] = {}  # broker -> the sign of life on which it was told
+        self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
         self._acknowledgements: dict[int, None] = {}
         self._releases: dict[int, None] = {}  # publishers that are to be told what they may forget
-        self._is_complete = False  # all known brokers have answered the current announcement
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, SourcesTimer.RETRY, parameters.retry_s, self._tick)
-        self._channel = channel
+        self._announcements = Announcements(
+            host,
+            concentrator=concentrator,
+            channel=channel,
+            brokers=brokers,
+            enrol=self._enrol,
+            parameters=parameters,
+        )
 
     def declare(self, inputs: Inputs) -> None:
+        self._announcements.declare(inputs)
         self._concentrator.on(Publish, self._on_publish)
         self._concentrator.on(Register, self._on_register)
-        self._concentrator.on(Registrations, self._on_registrations)
         self._concentrator.on(Receipt, self._on_receipt)
         self._concentrator.on(Detour, self._on_detour)
         inputs.on_timer(SourcesTimer.ACKNOWLEDGE, self._acknowledge)
         inputs.on_timer(SourcesTimer.RELEASE, self._on_release)
         inputs.on_timer(SourcesTimer.RETRY, self._ticker.tick)
         inputs.on_timer(SourcesTimer.IDLE, self._idle)
-        self._channel.register(BrokerPropagation, lambda _: self._inform())
 
     # -- For the client manager ------------------------------------------------------------------------------------
 
@@ -115,33 +115,34 @@ class SourceManager(Component):
         """A client that publishes has this broker as its home.
 
         One that was not relocated here may have lost its home broker, and with it all knowledge of consumers that lost
-        theirs too. So its events are held for as long as the store holds anything: whoever finds a home by then gets
-        them.
+        theirs too. So its events are held for as long as the store holds anything: consumers that find a home by then
+        get them.
         """
-        if publisher not in self.hosted:
+        if publisher not in self._hosted:
             held_until_s = self.host.now() + (self._parameters.store_lifetime_s if held_s is None else held_s)
             log = self.logs.setdefault(publisher, ProducerLog(publisher, held_until_s, self._parameters.intake_max))
             log.held_until_s = max(log.held_until_s, held_until_s)
-        elif self.hosted[publisher] == advertised:
+        elif self._hosted[publisher] == advertised:
             return
-        self.hosted[publisher] = advertised
+        self._hosted[publisher] = advertised
         self.host.cancel_timer((SourcesTimer.IDLE, 0))
-        if not self._is_source or self._offer() != self._offered:
-            self._announce(active=True)
+        offer = self._offer()
+        if not self._announcements.is_source or offer != self._announcements.offered:
+            self._announcements.announce(offer)
 
     def drop_producer(self, publisher: int) -> None:
         """The client has another home, or none. It will bring there what is not settled, if it lives to do so; what it
         left here stays until that is settled, and consumers get it from whichever is first."""
-        if publisher not in self.hosted:
+        if publisher not in self._hosted:
             return
-        del self.hosted[publisher]
-        if not self.hosted:
+        del self._hosted[publisher]
+        if not self._hosted:
             self.host.set_timer(self._parameters.source_idle_s, (SourcesTimer.IDLE, 0))
 
     def held_s(self, publisher: int) -> float:
         """For how long the producer's events must still be held; as long as possible if another broker is its home,
         since that one may be gone."""
-        if publisher not in self.hosted:
+        if publisher not in self._hosted:
             return self._parameters.store_lifetime_s
         return max(0.0, self.logs[publisher].held_until_s - self.host.now())
 
@@ -169,62 +170,23 @@ class SourceManager(Component):
             if row.client not in self.subscribers:
                 self._enrol(row)
 
-    # -- Announcing ------------------------------------------------------------------------------------------------
+    # -- Consumers -------------------------------------------------------------------------------------------------
 
     def _offer(self) -> Interest | None:
-        advertised = list(self.hosted.values())
+        advertised = list(self._hosted.values())
         return None if None in advertised else union_all(interest for interest in advertised if interest is not None)
-
-    def _announce(self, active: bool) -> None:
-        self._number += 1
-        self._is_source = active
-        self._offered = self._offer() if active else None
-        self._asked_s.clear()
-        self._is_complete = False
-        self._inform()
 
     def _idle(self, _: int) -> None:
         if any(log.entries for log in self.logs.values()):
             self.host.set_timer(self._parameters.source_idle_s, (SourcesTimer.IDLE, 0))
             return
         self.logs.clear()
-        self._announce(active=False)
+        self._announcements.withdraw()
         self.subscribers.clear()
-
-    def _inform(self) -> None:
-        """Tells every broker that does not know, and those that did not answer once they show a sign of life."""
-        if not self._number:
-            return
-        for broker in self._brokers.known:
-            table = self._brokers.topology
-            if self._informed.get(broker) == (table.rows[broker].life, self._number):
-                continue
-            if self._asked_s.get(broker) == table.heard_s[broker]:
-                continue
-            self._asked_s[broker] = table.heard_s[broker]
-            announcement = Announce(self._number, self._offered, self._is_source)
-            self._concentrator.ask(("announce", broker), broker, announcement, self._parameters.announce_tries)
-
-    def _check_complete(self) -> None:
-        """Nothing is released while a broker that is known has not said whom it serves: it may be cut off for now."""
-        rows = self._brokers.topology.rows
-        self._is_complete = self._brokers.is_settled and all(
-            self._informed.get(broker) == (row.life, self._number) for broker, row in rows.items()
-        )
-
-    def _on_registrations(self, source: int, message: Registrations, hops: int) -> None:
-        if message.number == self._number:
-            self._concentrator.answered(("announce", source))
-            broker = self._brokers.topology.rows.get(source)
-            if broker is not None:
-                self._informed[source] = (broker.life, self._number)
-        if self._is_source:
-            for row in message.rows:
-                self._enrol(row)
 
     def _on_register(self, source: int, message: Register, hops: int) -> None:
         row = message.row
-        if self._is_source:
+        if self._announcements.is_source:
             self._enrol(row)
         self._concentrator.send(source, RegisterAck(row.client, row.epoch, row.generation, row.version))
 
@@ -260,7 +222,7 @@ class SourceManager(Component):
     # -- Events ----------------------------------------------------------------------------------------------------
 
     def _on_publish(self, source: int, message: Publish, hops: int) -> None:
-        if source not in self.hosted or message.event.publisher != source:
+        if source not in self._hosted or message.event.publisher != source:
             return
         log = self.logs[source]
         log.intake.offer(message.event, message.previous, hops, message.is_old)
@@ -324,7 +286,7 @@ class SourceManager(Component):
         self._release()
 
     def _release(self) -> None:
-        if not self._is_complete:
+        if not self._announcements.is_complete:
             return
         now_s = self.host.now()
         for publisher, log in self.logs.items():
@@ -352,7 +314,7 @@ class SourceManager(Component):
 
     def _acknowledge(self, _: int) -> None:
         for publisher in self._acknowledgements:
-            if publisher in self.hosted:
+            if publisher in self._hosted:
                 log = self.logs[publisher]
                 received = log.intake.taken.get(publisher, 0)
                 self._concentrator.send(publisher, PublishAck(received, log.released))
@@ -361,7 +323,7 @@ class SourceManager(Component):
 
     def _tick(self, now_s: float) -> bool:
         """Repeats what was not received, and forgets what is settled or too old."""
-        self._check_complete()
+        self._announcements.check_complete()
         for log in self.logs.values():
             for entry in log.expire(now_s - self._parameters.store_lifetime_s, self._parameters.store_events):
                 for _client in entry.unreceived:
@@ -374,12 +336,12 @@ class SourceManager(Component):
         self._forget_silent(now_s)
         self._release()
         for publisher in [publisher for publisher, log in self.logs.items() if not log.entries]:
-            if publisher not in self.hosted:
+            if publisher not in self._hosted:
                 del self.logs[publisher]
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
-        """Drops consumers whose site has long not said a word although events wait for its receipt."""
+        """Drops consumers whose site has long been silent although events wait for its receipt."""
         silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
         for client, subscriber in list(self.subscribers.items()):
             if subscriber.waits_since_s is not None and subscriber.waits_since_s < silent_s:
@@ -391,7 +353,7 @@ class SourceManager(Component):
 
     def _on_detour(self, source: int, message: Detour, hops: int) -> None:
         """Switches a consumer, if it is known as it was right before this relocation. Otherwise its new site has to
-        say where the consumer has got to, by registering it."""
+        say how far the consumer has got, by registering it."""
         subscriber = self.subscribers.get(message.client)
         last: tuple[tuple[int, int], ...] = ()
         known = False

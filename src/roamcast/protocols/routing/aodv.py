@@ -6,16 +6,16 @@ Goal: bring packets to any node that a chain of links connects with this one, ke
 that are in use.
 
 State: the routing table (`routes.py`), kept true by the router (`router.py`) together with this node's own sequence
-number, which orders the news about the way to it; and the searches under way with the packets that wait for them
+number, which orders statements about routes to it; and the running searches with the packets that wait for them
 (`discovery.py`). This module deals with the packets and the searches.
 
 Rules:
 1. *Search.* Without a route, a packet waits and an RREQ goes out in widening rings (6.3, 6.4). Each hearer learns the
-   way back to the originator from it. The destination answers, or a relay whose route is at least as new as the
-   request demands; everybody else repeats the request once (6.5).
-2. *Answer.* An RREP travels back along the reverse route, and each relay learns the way to the destination (6.6, 6.7).
-3. *Numbers.* Newer news replaces older; equally new news only if it is shorter or the entry is invalid. That alone
-   keeps routes free of loops, so it is decided in one place, `RouteTable.learn`.
+   route back to the originator from it. The destination answers, or a relay whose route is at least as new as the
+   request demands; all others repeat the request once (6.5).
+2. *Answer.* An RREP travels back along the reverse route. Each relay learns the route to the destination (6.6, 6.7).
+3. *Numbers.* A newer route replaces an older one; an equally new one only if it is shorter or the entry is invalid.
+   That alone keeps routes free of loops, so it is decided in one place, `RouteTable.learn`.
 4. *Break.* When the link gives up on a frame (`on_send_failed`), or a greeting neighbour falls silent, all routes
    through it become invalid, their numbers are raised, and an RERR tells the precursors, which do the same (6.11).
    A relay may look for a near destination itself first (6.12, `local_repair`).
@@ -30,8 +30,8 @@ Where this differs from the draft, and why:
 - A relay never answers a request from the neighbour that its own route leads through.
 - A destination asked with `destination_only` raises its number first; otherwise relays that know the same number
   already would not pass the answer on.
-- Whoever sends this node data for a destination becomes a precursor, and is told directly if there is no route: routes
-  learned from requests are used for data too, and no RREP ever made their users known.
+- A neighbour that sends this node data for a destination becomes a precursor, and is told directly if there is no
+  route: routes learned from requests are used for data too, and no RREP ever made their users known.
 - The own number starts from the host's clock, so a node that crashed and returns is not taken for its past. It does
   not keep silent for a delete period, as 6.13 asks; `hops_max` ends the rare loop through such a node.
 - A source whose first link breaks sends the packet again over a new route, up to `attempts_max` times.
@@ -92,7 +92,7 @@ class Aodv(Unicast):
     # -- Packets -------------------------------------------------------------------------------------------------
 
     def _dispatch(self, packet: Packet) -> None:
-        """Sends a packet on its way, or lets it wait for one."""
+        """Sends a packet, or lets it wait for a route."""
         route = self.routes.usable(packet.destination, self.host.now())
         if route is not None:
             self._forward(packet, route)

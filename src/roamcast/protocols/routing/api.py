@@ -42,7 +42,7 @@ class Drop(StrEnum):
     """Why a routed payload was given up, as the trace counts it."""
 
     NO_ROUTE = "unicast-no-route"  # no discovery found the destination, or a relay had no route for it
-    LINK_BROKEN = "unicast-link-broken"  # a link gave up on it and nobody tries again
+    LINK_BROKEN = "unicast-link-broken"  # a link gave up on it, and it is not tried again
     TOO_MANY_HOPS = "unicast-too-many-hops"  # it was probably going in circles while routes changed
     BUFFER_FULL = "unicast-buffer-full"  # too much was waiting for a route
     BUFFER_TIMEOUT = "unicast-buffer-timeout"  # it waited too long for a route

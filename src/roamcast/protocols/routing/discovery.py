@@ -1,4 +1,4 @@
-"""What is under way to find routes: rings that widen, packets that wait, requests already heard, rates kept.
+"""Route discovery: rings that widen, packets that wait, requests already heard, rate limits.
 
 Plain data structures, without a host; `aodv.py` drives them.
 """
@@ -97,7 +97,7 @@ class SeenRequests:
 
 
 class RateLimit:
-    """At most so many within any second."""
+    """A limit on how often something happens within any second."""
 
     def __init__(self, per_s: int) -> None:
         self._recent_s: deque[float] = deque(maxlen=per_s)

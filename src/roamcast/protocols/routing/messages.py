@@ -21,10 +21,10 @@ Sequence = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 
 
 class Rreq(Message, frozen=True, tag=0):
-    """Route request: who knows the way to `destination`? Flooded within `ttl` hops."""
+    """Route request: who knows a route to `destination`? Flooded within `ttl` hops."""
 
     ttl: Hops  # frames in a row that may still carry it, this one included
-    hops: Hops  # hops from the originator to whoever sends this frame
+    hops: Hops  # hops from the originator to the sender of this frame
     request_id: Sequence  # with the originator, names this request
     destination: Address
     destination_sequence: Sequence | None  # an answer must be at least as new; None: anything will do
@@ -39,13 +39,13 @@ class Rreq(Message, frozen=True, tag=0):
 
 
 class Rrep(Message, frozen=True, tag=1):
-    """Route reply, on its way from whoever knows `destination` to the originator of the request."""
+    """Route reply, from a node that knows `destination` to the originator of the request."""
 
-    hops: Hops  # hops from whoever sends this frame to the destination
+    hops: Hops  # hops from the sender of this frame to the destination
     destination: Address
     destination_sequence: Sequence
     originator: Address
-    lifetime_ms: Milliseconds  # how long the route may be used without further news
+    lifetime_ms: Milliseconds  # how long the route may be used without an update
 
     def onward(self) -> "Rrep":
         """As a relay passes it on."""
@@ -55,7 +55,7 @@ class Rrep(Message, frozen=True, tag=1):
 class Rerr(Message, frozen=True, tag=2):
     """Route error: the sender no longer reaches these destinations."""
 
-    unreachable: tuple[tuple[Address, Sequence | None], ...]  # destination and the number that makes the loss news
+    unreachable: tuple[tuple[Address, Sequence | None], ...]  # destination, number that outdates the route
     keep: bool = False  # the sender repaired the route, at the price of more hops: nothing needs to be given up
 
 
@@ -67,11 +67,11 @@ class Hello(Message, frozen=True, tag=3):
 
 
 class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
-    """The envelope of a payload under way. In the trace it goes by the name and the category of its payload."""
+    """The envelope of a payload in transit. In the trace it has the name and the category of its payload."""
 
     source: Address
     destination: Address
-    hops: Hops  # frames in a row that brought it to whoever hears this one
+    hops: Hops  # frames in a row that brought it to the receiver of this one
     attempt: Hops  # how many times it set out, from its source or from the node that repaired its route
     payload: PayloadT
 

@@ -22,14 +22,14 @@ class AodvParameters(api.Parameters, frozen=True):
     error_rate_limit: int = 10  # RERRs per second; more of them are not sent
     path_discovery_time_s: float = 5.6  # a request is recognised, and its reverse route kept, for about this long
     destination_only: bool = False  # true: only the destination answers; fresher routes, more frames
-    gratuitous: bool = False  # true: a relay that answers also tells the destination the way back
+    gratuitous: bool = False  # true: a relay that answers also tells the destination the route back
     broadcast_jitter_s: float = 0.01  # a relay repeats a request after a uniform time up to this
     delay_own_requests: bool = False  # true: own requests wait like that, too
 
     # How long routes live
     active_route_timeout_s: float = 10.0  # unused routes expire; the draft has 3 s without link-layer feedback
     my_route_timeout_s: float = 6.0  # the lifetime that a destination gives to routes towards itself
-    delete_period_s: float = 50.0  # an expired route's number is remembered this long, lest old news be believed
+    delete_period_s: float = 50.0  # an expired route's number is remembered this long, to recognise outdated routes
 
     # How a broken link is noticed and what is done about it
     hello: bool = False  # true: nodes on active routes say hello; needed where the link reports no failures
@@ -66,7 +66,7 @@ class AodvParameters(api.Parameters, frozen=True):
 
     @property
     def silence_s(self) -> float:
-        """A neighbour that said hello and then nothing for so long is gone."""
+        """A neighbour that said hello and then nothing for this time is gone."""
         return self.allowed_hello_loss * self.hello_interval_s
 
     def ring_traversal_time_s(self, ttl_hops: int) -> float:

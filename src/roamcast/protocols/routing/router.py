@@ -75,7 +75,7 @@ class Router(Component):
     # -- Requests and replies ------------------------------------------------------------------------------------
 
     def request(self, destination: int, ttl: int) -> None:
-        """Asks whoever is within `ttl` hops for the way to `destination`."""
+        """Asks the nodes within `ttl` hops for a route to `destination`."""
         self.sequence = successor(self.sequence)
         self._request_id = successor(self._request_id)
         known = self.routes.find(destination, self.host.now())
@@ -136,7 +136,7 @@ class Router(Component):
         self.host.send(back.next_hop, Rrep(0, self.host.address, self.sequence, request.originator, lifetime_ms))
 
     def _answer_for(self, request: Rreq, route: Route, back: Route) -> None:
-        """Answers for a destination that this node knows the way to."""
+        """Answers for a destination to which this node knows a route."""
         if route.sequence is None or back.sequence is None:
             return
         now_s = self.host.now()
@@ -189,7 +189,7 @@ class Router(Component):
             self._learn(neighbour, None, 1, neighbour, self._neighbour_life_s)
 
     def _learn(self, destination: int, sequence: int | None, hops: int, next_hop: int, life_s: float) -> bool:
-        """Takes news of a route, and tells of the route that there is now."""
+        """Learns a route, and reports the route that there is now."""
         if destination == self.host.address:
             return False
         now_s = self.host.now()
@@ -210,7 +210,7 @@ class Router(Component):
             self._blacklist[neighbour] = self.host.now() + self.parameters.blacklist_timeout_s
 
     def lose_neighbour(self, neighbour: int, repairing: int | None = None) -> None:
-        """All routes through the neighbour are gone; whoever relied on them is told, except about a repair."""
+        """All routes through the neighbour are gone; the nodes that relied on them are told, except about a repair."""
         now_s = self.host.now()
         losses = Losses()
         for route in self.routes.through(neighbour, now_s):

@@ -2,8 +2,8 @@
 
 An entry says how to reach one destination. It is *valid* (may be used) until `until_s`; then, or when its link breaks,
 it becomes invalid: its sequence number is raised by one and it is kept for the delete period, only to recognise old
-news. What may replace an entry is decided in one place, `learn`, because loop freedom hangs on it: along every path to
-a destination, the pair (sequence number, fewer hops) must grow from node to node.
+routes. What may replace an entry is decided in one place, `learn`, because loop freedom depends on it: along every path
+to a destination, the pair (sequence number, fewer hops) must grow from node to node.
 
 Expiry is worked out when an entry is looked at (`find`), not by a timer per entry. That raising of the number at expiry
 matters as much as at a break: otherwise a node whose route expired could accept the route of a neighbour that still
@@ -36,7 +36,7 @@ class Route:
         self.until_s = until_s
 
     def next_sequence(self) -> int | None:
-        """The number that makes the loss of this route news."""
+        """The number that makes the loss of this route newer than the route."""
         return None if self.sequence is None else successor(self.sequence)
 
 
@@ -79,7 +79,7 @@ class RouteTable:
     def learn(
         self, destination: int, sequence: int | None, hops: int, next_hop: int, until_s: float, now_s: float
     ) -> bool:
-        """Takes news of a route; true if the entry now says so, false if it knew better. Only what comes from the
+        """Takes a route; true if the entry now says so, false if it knew a better one. Only what comes from the
         destination itself, one hop away, may lack a number."""
         route = self.find(destination, now_s)
         if route is None:
@@ -87,7 +87,7 @@ class RouteTable:
             return True
         same = route.valid and route.next_hop == next_hop and route.hops == hops
         if sequence is None:
-            # The neighbour itself was heard. A number that is known stays: forgetting it would admit old news.
+            # The neighbour itself was heard. A number that is known stays: forgetting it would admit outdated routes.
             fresh = True
         else:
             fresh = (
@@ -120,7 +120,7 @@ class RouteTable:
             route.until_s = until_s
 
     def lose(self, route: Route, sequence: int | None, now_s: float) -> None:
-        """A valid route is gone; from now on only news at least as new as `sequence` can bring it back."""
+        """A valid route is gone; from now on only a route at least as new as `sequence` can bring it back."""
         route.invalidate(newest(route.next_sequence(), sequence), now_s + self._delete_period_s)
 
     def sweep(self, now_s: float) -> None:
@@ -136,11 +136,11 @@ class Losses:
     """Destinations that are no longer reached through this node, and the neighbours that have to know."""
 
     def __init__(self) -> None:
-        self.unreachable: dict[int, int | None] = {}  # destination -> the number that makes its loss news
+        self.unreachable: dict[int, int | None] = {}  # destination -> the number that outdates the route
         self.told: dict[int, None] = {}
 
     def add(self, route: Route) -> None:
-        """Notes a route that is lost, if anybody relied on it; from now on nobody does."""
+        """Notes a route that is lost, if a neighbour relied on it; from now on none does."""
         self.note(route.destination, route.sequence, route.precursors)
         route.precursors.clear()
 

@@ -5,18 +5,13 @@ from typing import ClassVar
 import msgspec
 
 from roamcast.causal import Role
+from roamcast.fields import AddressOrNobody as Address
+from roamcast.fields import Counter as Sequence
+from roamcast.fields import Level as Hops
+from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import (
-    Address,
-    Appraisal,
-    Appraised,
-    EventMessage,
-    Hops,
-    Path,
-    Sequence,
-    TreeMessages,
-)
+from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
 
 Distances = tuple[tuple[Address, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
@@ -83,7 +78,7 @@ class Contention(Message, frozen=True, tag=37):
     """Broadcast by a leaf: whose tree shall grow here? And the winner's answer to a leaf that loses (5.2)."""
 
     root: Address  # of the sender's tree
-    potential: float  # expansion potential of the sender's tree
+    potential: Quantity  # expansion potential of the sender's tree
     level: Hops  # the sender's, hops
     answers: bool  # the sender has won
 

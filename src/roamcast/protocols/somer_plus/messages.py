@@ -6,18 +6,13 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.causal import Role
+from roamcast.fields import AddressOrNobody as Address
+from roamcast.fields import Counter as Sequence
+from roamcast.fields import Level as Hops
+from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import (
-    Address,
-    Appraisal,
-    Appraised,
-    EventMessage,
-    Hops,
-    Path,
-    Sequence,
-    TreeMessages,
-)
+from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
 
 Distances = tuple[tuple[Address, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
@@ -86,7 +81,7 @@ class Dissolve(Message, frozen=True, tag=36):
 class Contention(Message, frozen=True, tag=37):
     """From a leaf to a neighbour in another tree, and back: whose growth does more for causal events?"""
 
-    potential: float  # expansion potential of the sender's tree
+    potential: Quantity  # expansion potential of the sender's tree
     level: Hops  # the sender's, hops
     answers: bool  # it is the other one's reply
 

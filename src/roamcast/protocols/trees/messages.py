@@ -9,13 +9,14 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from roamcast.events import Event
+from roamcast.fields import AddressOrNobody as Address
+from roamcast.fields import Counter as Sequence
+from roamcast.fields import Level as Hops
+from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Category, Message
 
-Address = Annotated[int, Meta(ge=NOBODY, lt=2**62)]
-Hops = Annotated[int, Meta(ge=0, lt=2**31)]
-Sequence = Annotated[int, Meta(ge=0, lt=2**62)]
-Path = tuple[Address, ...]
+Path = Annotated[tuple[Address, ...], Meta(max_length=256)]
 
 
 class Refresh(Message, frozen=True, tag=16):
@@ -28,7 +29,7 @@ class Refresh(Message, frozen=True, tag=16):
     absorbs: Address = NOBODY  # root of a tree whose members shall join the sender
     invites: bool = False  # members of other trees who would stand higher under the sender may join it
     interest: Interest | None = None  # what the sender's subtree wants, where neighbours judge it
-    potential: float = 0.0  # the tree's expansion potential, where trees contend for nodes
+    potential: Quantity = 0.0  # the tree's expansion potential, where trees contend for nodes
 
 
 class JoinRequest(Message, frozen=True, tag=17):
@@ -46,7 +47,7 @@ class JoinReply(Message, frozen=True, tag=18):
     root: Address
     sequence: Sequence
     level: Hops
-    overhead: float = 0.0  # events per published event that the asker's interest would add to the path to the root
+    overhead: Quantity = 0.0  # events per published event that the asker's interest would add to the path to the root
 
 
 class Subscription(Message, frozen=True, tag=19):
@@ -109,7 +110,7 @@ class Appraisal(Message, frozen=True, tag=25):
 
     asker: Address  # the node that wants to join
     interest: Interest
-    overhead: float  # events per published event, summed over the nodes passed
+    overhead: Quantity  # events per published event, summed over the nodes passed
     path: Path  # nodes passed before the sender, first the candidate parent
 
 
@@ -117,7 +118,7 @@ class Appraised(Message, frozen=True, tag=26):
     """The sum, back along the path to the candidate parent."""
 
     asker: Address
-    overhead: float  # events per published event
+    overhead: Quantity  # events per published event
     path: Path  # nodes still to be passed after the receiver, the next one last
 
 

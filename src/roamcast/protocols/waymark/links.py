@@ -34,6 +34,9 @@ DOUBT: Final = 0.3
 CUT_S: Final = 90.0
 """A link is cut for this long unless something is heard over it."""
 
+SILENT_PERIODS: Final = 2.5
+"""A neighbour that is near by its place is cut if it is silent for so many hello periods."""
+
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
@@ -206,6 +209,7 @@ class Links(Component):
             self.say_soon()
 
     def _on_failure(self, address: int, message: Message) -> None:
+        self._places.missed(address)
         self.cut(address)
 
     def cut(self, address: int) -> None:
@@ -255,11 +259,12 @@ class Links(Component):
 
     def _forget_gone(self, now: float) -> None:
         for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
-            if self._places.is_near(address) and not self.known[address].is_cut:
-                self.cut(address)  # it should be heard, and is not
-            else:
+            neighbour = self.known[address]
+            if neighbour.is_cut or not self._places.is_near(address):
                 del self.known[address]
                 self._changed()
+            elif now - neighbour.heard_s > SILENT_PERIODS * neighbour.period_s:
+                self.cut(address)  # it should be heard, and is not
 
     def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
         """A hello costs airtime; an event that meets a link that is gone costs more. What both cost together is least

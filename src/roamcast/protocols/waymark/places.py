@@ -3,6 +3,10 @@
 The reach is learned from the distances at which neighbours are heard; what the operator said about it is only where
 learning starts. Around the reach nothing can be said: a node is expected to be heard only within `NEAR` of it, and
 expected not to be only beyond `FAR`.
+
+Where walls and hills decide who hears whom, places mislead. So every frame that should not have been heard counts
+against them, as does every node nearby that could not be reached. If the share of such surprises exceeds
+`SURPRISES_MAX`, this node does without its place for `DISTRUST_S`, and lists its links instead.
 """
 
 from typing import Final
@@ -13,6 +17,8 @@ from roamcast.protocols.waymark.records import Known, Records
 NEAR: Final = 0.9
 FAR: Final = 1.1
 SAMPLES_MAX: Final = 128
+SURPRISES_MAX: Final = 0.12
+DISTRUST_S: Final = 300.0
 
 
 class Places:
@@ -21,6 +27,8 @@ class Places:
         self._records = records
         self.reach_m = 0.0 if host.site is None else host.site.range_m
         self._distances_m: list[float] = []
+        self._surprises = 0.0  # share of frames that places did not foretell, smoothed
+        self._distrusted_until_s = -1.0
 
     def heard(self, node: int) -> None:
         """A frame came from a node: how far away is it?"""
@@ -29,10 +37,26 @@ class Places:
             return
         distances_m = self._distances_m
         distances_m.append(self.distance_m(own, known))
+        self._count(1.0 if distances_m[-1] > FAR * self.reach_m > 0 else 0.0, 1 / 64)
         if len(distances_m) > SAMPLES_MAX:
             del distances_m[0]
         if self._host.site is None:
             self.reach_m = max(distances_m)
+
+    def missed(self, node: int) -> None:
+        """A frame did not reach a node: should it have?"""
+        if self.is_near(node):
+            self._count(1.0, 1 / 24)
+
+    def _count(self, surprise: float, weight: float) -> None:
+        self._surprises += weight * (surprise - self._surprises)
+        if self._surprises > SURPRISES_MAX:
+            self._distrusted_until_s = self._host.now() + DISTRUST_S
+            self._surprises = 0.0
+
+    def are_trusted(self) -> bool:
+        """Whether this node should go by places."""
+        return self._host.now() >= self._distrusted_until_s
 
     def distance_m(self, one: Known, other: Known) -> float:
         now = self._host.now()

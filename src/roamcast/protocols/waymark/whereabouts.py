@@ -18,7 +18,7 @@ from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
 
 LACKS_REST_S: Final = 3.0
-"""A node with a place tells exceptions at most this often."""
+"""A node tells exceptions at most this often."""
 
 
 class WhereaboutsTimer(StrEnum):
@@ -56,28 +56,31 @@ class Whereabouts(Component):
 
     def _place(self) -> tuple[float, float, float, float] | None:
         place, velocity = self.host.position(), self.host.velocity()
-        if place is None:
+        if place is None or not self._places.are_trusted():
             return None
         return (*place, *(velocity or (0.0, 0.0)))
 
     def _check(self, key: int) -> None:
         self.host.set_timer(self._parameters.check_s, (WhereaboutsTimer.CHECK, 0))
         place = self._place()
-        if place is not None and self._has_strayed(place):
+        has_dropped_place = place is None and self._records.own.has_place
+        if has_dropped_place or (place is not None and self._has_strayed(place)):
             self._tell(is_urgent=True)
         elif self._links.changes != self._links_then:
             self._tell_exceptions()
 
     def _tell_exceptions(self) -> None:
-        """Where places explain links, exceptions are rare and told soon; else lists of links are told now and then."""
+        """That a node nearby is not heard is told soon, because others count on it; other changes now and then."""
         own = self._records.own
-        rest_s = LACKS_REST_S if own.has_place else self._parameters.where_periods * self._links.period_s
-        if self.host.now() - self._told_s < rest_s:
+        rest_s = self.host.now() - self._told_s
+        if rest_s < LACKS_REST_S:
             return
-        self._links_then = self._links.changes
         self._find_exceptions()
-        if self._lacks != own.lacks or self._extra != own.extra:
-            self._tell(is_urgent=own.has_place and self._lacks != own.lacks)
+        is_urgent = not set(self._lacks) <= set(own.lacks)
+        if is_urgent or rest_s >= self._parameters.where_periods * self._links.period_s:
+            self._links_then = self._links.changes
+            if self._lacks != own.lacks or self._extra != own.extra:
+                self._tell(is_urgent)
 
     def _has_strayed(self, place: tuple[float, float, float, float]) -> bool:
         own = self._records.own
@@ -94,9 +97,8 @@ class Whereabouts(Component):
         self._news.own_where_changed(is_urgent)
 
     def _find_exceptions(self) -> None:
-        own = self._records.own
         neighbours = self._links.neighbours()
-        if not own.has_place:
+        if self._place() is None:
             self._extra = tuple(sorted(neighbours))
             self._lacks = ()
             return

@@ -33,8 +33,8 @@ class Radio(Settings, frozen=True, tag_field="model"):
 
     range_m: float = 200.0  # how far a frame reaches, by its mean signal
     loss: float = 0.0  # share of receptions lost at random, on top of what the radio itself loses
-    signal: AnySignal = Disc()
-    power: Power = WAVELAN
+    signal: AnySignal = Disc()  # how a signal weakens with distance, and how it varies
+    power: Power = WAVELAN  # what sending, receiving, listening and sleeping take, in mW
 
     def __post_init__(self) -> None:
         require(self.range_m > 0, "range_m", self.range_m, "above 0")

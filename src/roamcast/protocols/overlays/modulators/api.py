@@ -12,7 +12,7 @@ class Outcome(NamedTuple):
     """What became of one event."""
 
     outputs: tuple[Event, ...]  # to be delivered
-    is_kept: bool = False  # the modulator holds on to it: something may still come of it
+    is_kept: bool = False  # the modulator keeps it: it may contribute to a later output
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -9,7 +9,7 @@
 | `aggregate(FUNCTION, EXPRESSION, N)` | replaces every N by one whose content is their mean, sum, min, max or count |
 | `transform(EXPRESSION)` | replaces its content; drops it if that makes nothing |
 | `assign(FIELD, EXPRESSION)` | sets a field of its payload, a JSON object |
-| `work(SECONDS)` | passes it, and stands for a computation that takes so long, as the paper's run-off model does |
+| `work(SECONDS)` | passes it, and stands for a computation of this length, such as the paper's run-off model |
 
 An operator's state is a few numbers, whatever it has seen. What it costs in the simulator is declared with constants of
 the order that CPython shows on a current laptop; live, the time is measured instead.
