@@ -7,7 +7,7 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo test lint bench bench-peers reference-aodv lock clean
+.PHONY: demo test lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
@@ -22,7 +22,7 @@ lint: $(READY)
 bench: $(COMPILED)
 	$(ROAMCAST) bench flood
 	$(ROAMCAST) bench spark
-	$(ROAMCAST) bench fidelity tests/reference/layout-*.json tests/reference/aodv-*.json
+	$(ROAMCAST) bench fidelity tests/reference/layout-*.json tests/reference/g-layout-*.json tests/reference/aodv-*.json
 	$(ROAMCAST) reproduce all --scale quick --out results
 
 $(READY): requirements.lock pyproject.toml
@@ -55,6 +55,11 @@ reference-aodv: $(COMPILED) $(PEERS)/ns3-aodv
 	$(ROAMCAST) bench reference tests/reference/aodv-1.json --ns3 $(PEERS)/ns3-aodv --seed 1 --speed-max 5
 	$(ROAMCAST) bench reference tests/reference/aodv-2.json --ns3 $(PEERS)/ns3-aodv --seed 2 --speed-max 10
 	$(ROAMCAST) bench reference tests/reference/aodv-3.json --ns3 $(PEERS)/ns3-aodv --seed 3 --speed-max 20
+
+# Measures the references of 802.11g again, with ns-3.
+reference-radio: $(COMPILED) $(PEERS)/ns3
+	$(ROAMCAST) bench reference-radio tests/reference/g-layout-1.json --ns3 $(PEERS)/ns3 --seed 1
+	$(ROAMCAST) bench reference-radio tests/reference/g-layout-2.json --ns3 $(PEERS)/ns3 --seed 2
 
 $(PEERS)/ns3-aodv: peers/ns3/aodv.cc $(PEERS)/ns3
 	$(CXX) -std=c++17 -O3 -DNS3_VERSION="\"$$(pkg-config --modversion ns3-core)\"" -o $@ $< -lns3-aodv -lns3-internet -lns3-wifi -lns3-propagation -lns3-mobility -lns3-network -lns3-core

@@ -1,4 +1,4 @@
-"""The `dcf` radio stays as close to ns-3 as it is: averaged over the reference layouts."""
+"""The 802.11 radios stay as close to ns-3 as they are: averaged over the reference layouts."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ import pytest
 from roamcast.bench.fidelity import compare, read_layout
 from roamcast.errors import ConfigurationError
 
-LAYOUTS = sorted((Path(__file__).parent.parent / "reference").glob("layout-*.json"))
+REFERENCE = Path(__file__).parent.parent / "reference"
+LAYOUTS = sorted(REFERENCE.glob("layout-*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,31 @@ def test_unicasts_below_saturation_agree_with_ns3(
     comparisons: list[dict[str, Any]], figure: str, allowed: float
 ) -> None:
     differences = [row["difference"][figure] for comparison in comparisons for row in comparison.get("unicast", [])]
+    assert len(differences) == 4
+    assert abs(np.mean(differences)) <= allowed
+
+
+@pytest.fixture(scope="module")
+def shadowed() -> list[dict[str, Any]]:
+    """802.11g with log-distance path loss and shadowing, both simulators with the same links."""
+    return [compare(read_layout(path), seeds=2) for path in sorted(REFERENCE.glob("g-layout-*.json"))]
+
+
+@pytest.mark.parametrize(("figure", "allowed"), [("reach", 0.03), ("transmissions", 0.03), ("delay_ms_mean", 0.07)])
+def test_floods_over_shadowed_links_agree_with_ns3(
+    shadowed: list[dict[str, Any]], figure: str, allowed: float
+) -> None:
+    differences = [comparison["flood"]["difference"][figure] for comparison in shadowed]
+    assert len(differences) == 2
+    assert abs(np.mean(differences)) <= allowed
+
+
+@pytest.mark.parametrize(("figure", "allowed"), [("data_frames_per_packet", 0.03), ("delay_ms_mean", 0.07)])
+def test_unicasts_over_shadowed_links_agree_with_ns3(
+    shadowed: list[dict[str, Any]], figure: str, allowed: float
+) -> None:
+    """At 50 packets/s per node, and at 120, close to saturation."""
+    differences = [row["difference"][figure] for comparison in shadowed for row in comparison["unicast"]]
     assert len(differences) == 4
     assert abs(np.mean(differences)) <= allowed
 

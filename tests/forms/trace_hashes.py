@@ -5,7 +5,11 @@ import json
 from roamcast import FORM
 from roamcast.protocols.catalogue import PROTOCOLS
 from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.radio.models.lora import Lora
 from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.radio.models.wifi_g import Wifi80211g
+from roamcast.world.radio.settings import Radio
+from roamcast.world.radio.signals import LogDistance, TwoRay
 from roamcast.world.scenario import Causal, Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
 
@@ -42,6 +46,14 @@ SCENARIOS = {
         workload=Workload(causal=Causal(dependencies="a => b; a => c; b => e", node_share=0.4, rate_per_s=0.5)),
     ),
 }
+RADIOS: dict[str, Radio] = {
+    "802.11g, shadowing": Wifi80211g(signal=LogDistance(shadowing_db=6.0, symmetric=False)),
+    "802.11g, fading": Wifi80211g(signal=TwoRay(fading="nakagami"), data_rate_mbps=54.0),
+    "802.11b, fading": Wifi80211b(signal=LogDistance(fading="rayleigh"), rts_threshold_bytes=100),
+    "lora": Lora(range_m=200.0, duty_cycle=1.0, carrier_detection=True, signal=LogDistance(shadowing_db=4.0)),
+}
+"""Each runs with a protocol that broadcasts and one that unicasts."""
+
 VARIANTS: dict[str, list[dict[str, str | int | float | bool]]] = {
     "georendezvous": [{}, {"graph": "cells"}],
     "overlays": [{}, {"unicast": "aodv"}],
@@ -56,6 +68,10 @@ def main() -> None:
                 for seed in (1, 2):
                     run = Run(scenario=scenario, protocol=protocol, parameters=parameters, seed=seed)
                     hashes[f"{protocol} {parameters}: {name}, seed {seed}"] = simulate(run).recorder.trace_hash()
+    for name, radio in RADIOS.items():
+        for protocol in ("flooding", "ps-maodv"):
+            scenario = Scenario(nodes=25, area_m=(500.0, 500.0), duration_s=10.0, radio=radio)
+            hashes[f"{protocol}: {name}"] = simulate(Run(scenario=scenario, protocol=protocol)).recorder.trace_hash()
     print(json.dumps({"form": FORM, "hashes": hashes}))
 
 

@@ -11,7 +11,8 @@ often than it says. Two additions mend that:
   side to which the observations are skewed, or by half of it on both sides if they are not. Shares that are skewed are
   granted more: runs that lose half of what the median run has. If all observations are equal, nothing is known about
   the spread, and the whole range of a share counts.
-- *What cannot be.* A share lies between 0 and 1, and so does its interval.
+- *What cannot be.* A share lies between 0 and 1, and so does its interval. No measure whose values are all positive has
+  an interval that goes below 0.
 
 This is no theorem, since none can be had for arbitrary distributions without intervals that are useless at ten seeds.
 It is calibrated: `tests/analysis/test_coverage.py` draws samples from real runs and holds the coverage to 0.94 or more.
@@ -87,9 +88,9 @@ def mean_interval(values: Iterable[float], *, most: float | None = None, confide
     unseen = 1 - (1 - confidence) ** (1 / found.n)
     below, above = _reach(observed, most)
     low, high = found.low - unseen * below, found.high + unseen * above
-    if most is not None:
-        low, high = max(0.0, low), min(most, high)
-    return found._replace(low=low, high=high)
+    if min(observed) >= 0:
+        low = max(0.0, low)
+    return found._replace(low=low, high=high if most is None else min(most, high))
 
 
 def _reach(observed: Sequence[float], most: float | None) -> tuple[float, float]:

@@ -48,7 +48,7 @@ def measure_table(spark: Spark, store: Store, runs: Iterable[str]) -> pa.Table:
     missing = over - set(stored["run_id"].unique().to_pylist())
     if not missing:
         return stored
-    return pa.concat_tables([stored, _measured(started(spark), groups, frozenset(missing))])
+    return pa.concat_tables([stored, measure_groups(started(spark), groups, frozenset(missing))])
 
 
 def wide(rows: pa.Table) -> pd.DataFrame:
@@ -86,11 +86,13 @@ def _read(path: str) -> pa.Table:
         return pq.ParquetFile(file, page_checksum_verification=True).read(COLUMNS)
 
 
-def _measured(session: SparkSession, groups: dict[str, list[TraceFile]], missing: frozenset[str]) -> pa.Table:
-    """Measures the missing runs, one group of files per task."""
+def measure_groups(
+    session: SparkSession, groups: dict[str, list[TraceFile]], only: frozenset[str] | None = None
+) -> pa.Table:
+    """Measures the runs in groups of files, or those in `only`, one group per task."""
     tasks = [("\n".join(f"{kind}\t{path}" for kind, path in files),) for files in groups.values()]
     rows = session.createDataFrame(tasks, _GROUP).repartition(len(tasks))
-    measured = rows.mapInArrow(for_executors(session, _Measuring(missing)), from_arrow_schema(SCHEMA)).select(*COLUMNS)
+    measured = rows.mapInArrow(for_executors(session, _Measuring(only)), from_arrow_schema(SCHEMA)).select(*COLUMNS)
     return measured.toArrow().cast(_ROWS)
 
 

@@ -1,10 +1,11 @@
-"""The `dcf` radio beside what ns-3 measured on the same layouts.
+"""The 802.11 radios beside what ns-3 measured on the same layouts.
 
-A layout file holds node positions, floods (and unicasts) with their set-up, and what ns-3 measured for them; see
+A layout file holds node positions, floods and unicasts with their set-up, and what ns-3 measured for them; see
 `tests/reference/README.md` for its fields. We run the same workload through the simulator and the flooding protocol
 that users run, and compare the figures.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roamcast.bench.payload import Packet, padding
+from roamcast.bench.reference import flood_times, packets
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.seeds import derive
+from roamcast.world.radio.models import AnyRadio
 from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.radio.settings import Radio
 from roamcast.world.scenario import Mobility, Run, Scenario
 from roamcast.world.simulator import Result, simulate
 from roamcast.world.workload import Action, Publish, Subscribe
@@ -47,6 +51,7 @@ def compare(layout: dict[str, Any], seeds: int) -> dict[str, Any]:
     flood = layout["flood"]
     ours = _mean([flood_figures(layout, seed) for seed in range(1, seeds + 1)])
     theirs = _mean([_flood_reference(run) for run in flood["ns3"]])
+    ours = {name: ours[name] for name in theirs}
     answer: dict[str, Any] = {
         "layout": layout.get("layout"),
         "flood": {"ours": ours, "ns3": theirs, "difference": _differences(ours, theirs)},
@@ -74,13 +79,9 @@ def flood_figures(layout: dict[str, Any], seed: int) -> Figures:
     payload = padding(Flood, flood["payload_bytes"])
     everything = Intervals.of((0, nodes))
     actions: list[Action] = [Subscribe(0.0, node, everything) for node in range(nodes)]
-    floods = 0
-    for source in flood["sources"]:
-        t = source["start_s"]
-        while t < flood["duration_s"]:
-            actions.append(Publish(t, source["node"], 1, payload))
-            floods += t < flood["measure_floods_started_before_s"]
-            t += flood["period_s"]
+    times = list(flood_times(layout))
+    actions += [Publish(t_s, source, 1, payload) for t_s, source in times]
+    floods = sum(t_s < flood["measure_floods_started_before_s"] for t_s, _ in times)
     jitter_s = flood["rebroadcast_jitter_s"][1]
     result = _run(layout, "flooding", {"jitter_s": jitter_s}, flood["duration_s"], seed, actions)
     table = _measured(result, flood["measure_floods_started_before_s"])
@@ -95,23 +96,33 @@ def flood_figures(layout: dict[str, Any], seed: int) -> Figures:
 
 def unicast_figures(layout: dict[str, Any], rate: float, seed: int) -> Figures:
     unicast = layout["unicast"]
-    positions = np.array(layout["positions_m"])
     payload = padding(Packet, unicast["payload_bytes"])
-    random = derive(seed, "fidelity", "unicast")
-    actions: list[Action] = []
-    for node, position in enumerate(positions):
-        distances = np.hypot(*(positions - position).T)
-        neighbours = [int(other) for other in np.flatnonzero(distances <= layout["range_m"]) if other != node]
-        t = random.uniform(0.5, 1.5) / rate
-        while neighbours and t < unicast["duration_s"]:
-            actions.append(Publish(t, node, random.choice(neighbours), payload))
-            t += random.uniform(0.5, 1.5) / rate
+    sent = packets(layout, rate, seed) if "radio" in layout else _packets_on_discs(layout, rate, seed)
+    actions: list[Action] = [Publish(t_s, node, neighbour, payload) for t_s, node, neighbour in sent]
     result = _run(layout, "roamcast.bench.payload:ToNeighbour", {}, unicast["duration_s"], seed, actions)
     table = _measured(result, unicast["measure_packets_started_before_s"])
     return {
         "data_frames_per_packet": _frames(result, "Packet") / len(actions),
         "delay_ms_mean": 1000 * _column_mean(table, "value"),
     }
+
+
+def _packets_on_discs(layout: dict[str, Any], rate: float, seed: int) -> Iterator[tuple[float, int, int]]:
+    random = derive(seed, "fidelity", "unicast")
+    positions = np.array(layout["positions_m"])
+    for node, position in enumerate(positions):
+        distances = np.hypot(*(positions - position).T)
+        neighbours = [int(other) for other in np.flatnonzero(distances <= layout["range_m"]) if other != node]
+        t_s = random.uniform(0.5, 1.5) / rate
+        while neighbours and t_s < layout["unicast"]["duration_s"]:
+            yield t_s, node, random.choice(neighbours)
+            t_s += random.uniform(0.5, 1.5) / rate
+
+
+def _radio(layout: dict[str, Any]) -> Radio:
+    if "radio" in layout:
+        return msgspec.convert(layout["radio"] | {"range_m": layout["range_m"]}, AnyRadio)
+    return Wifi80211b(range_m=layout["range_m"], carrier_sense_range_m=layout.get("carrier_sense_range_m"))
 
 
 def _run(
@@ -128,10 +139,7 @@ def _run(
         area_m=(layout["side_m"], layout["side_m"]),
         duration_s=duration_s,
         mobility=Mobility(model="static", positions_m=positions),
-        radio=Wifi80211b(preset="ns3",
-            range_m=layout["range_m"],
-            carrier_sense_range_m=layout.get("carrier_sense_range_m"),
-        ),
+        radio=_radio(layout),
     )
     return simulate(Run(scenario=scenario, protocol=protocol, parameters=parameters, seed=seed), actions=actions)
 
@@ -152,7 +160,9 @@ def _frames(result: Result, label: str) -> int:
 
 def _flood_reference(run: dict[str, Any]) -> Figures:
     figures = {name: float(run[name]) for name in FLOOD_FIGURES if name != "loss"}
-    return figures | {"loss": 1 - run["receptions"] / run["receptions_possible"]}
+    if "receptions" in run:
+        figures["loss"] = 1 - run["receptions"] / run["receptions_possible"]
+    return figures
 
 
 def _rates(layout: dict[str, Any]) -> list[float]:

@@ -10,6 +10,13 @@ One statement per line, words separated by blanks:
     node X_M Y_M                once per node, in the order of their numbers
     flood T_S SOURCE            a payload for everybody; whoever hears it first repeats it once
     packet T_S FROM TO          a payload for one neighbour, acknowledged
+
+A load for 802.11g says so, and how strong signals are:
+
+    radio 802.11g
+    data_rate_mbps 24           of packets
+    broadcast_rate_mbps 6       of floods
+    gain_db FROM TO DB          above the weakest signal that can be received; pairs that are not listed do not meet
 """
 
 from collections.abc import Iterator
@@ -36,6 +43,10 @@ class Load(NamedTuple):
     positions_m: tuple[tuple[float, float], ...]
     floods: tuple[tuple[float, int], ...] = ()  # when, from whom
     packets: tuple[tuple[float, int, int], ...] = ()  # when, from whom, to whom
+    radio: str = "802.11b"
+    data_rate_mbps: float = 2.0
+    broadcast_rate_mbps: float = 2.0
+    gains_db: tuple[tuple[int, int, float], ...] = ()  # from, to
 
 
 SETTINGS = Load._fields[:5]
@@ -88,6 +99,10 @@ def _packets(
 
 def write_load(load: Load) -> str:
     lines = [f"{name} {getattr(load, name)}" for name in SETTINGS]
+    if load.radio != "802.11b":
+        lines += [f"radio {load.radio}", f"data_rate_mbps {load.data_rate_mbps:g}"]
+        lines += [f"broadcast_rate_mbps {load.broadcast_rate_mbps:g}"]
+    lines += [f"gain_db {source} {receiver} {db:.4f}" for source, receiver, db in load.gains_db]
     lines += [f"node {x_m} {y_m}" for x_m, y_m in load.positions_m]
     lines += [f"flood {t_s} {source}" for t_s, source in load.floods]
     lines += [f"packet {t_s} {source} {destination}" for t_s, source, destination in load.packets]

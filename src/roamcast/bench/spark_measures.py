@@ -1,9 +1,14 @@
-"""Measures over a big trace: Spark's time and memory beside DuckDB's for the same query over the same Parquet.
+"""Measures over a big raw trace: Spark's time and memory beside DuckDB's over the same Parquet, and a report's time.
 
-The trace is made up, but whole: every node asks for a range of numbers, every event is published with its shortest
+The trace is made up, but whole: every node subscribes to a range of numbers, every event is published with its shortest
 paths, and most expected pairs arrive. Both engines find the expected pairs from publications and subscriptions, match
-them with the first deliveries and answer counts, ratios, latency percentiles, hops and stretch per run. Each runs in a
-process of its own with two threads, so that its memory can be told; the answers must agree.
+them with the first deliveries and answer counts, ratios, latency percentiles, hops and stretch per run; Spark answers
+with every other measure as well. Each runs in a process of its own with two threads, so that its memory can be told;
+the answers must agree.
+
+Three ways are timed. `files`: what a campaign without stored measures does, one task per group of files
+(`analysis.filewise`). `joins`: the independent twin, native expressions over all rows (`analysis.measures`). `stored`:
+what a report does, reading the measures that were stored with the runs; no Spark is started for it.
 """
 
 import json
@@ -36,22 +41,35 @@ _ANSWER = ("expected", "delivered", "delivered_reachable", "duplicates", "unexpe
 
 class Measured(NamedTuple):
     deliveries: int
-    spark_s: float
+    spark_s: float  # file by file
     spark_peak_gib: float
+    joins_s: float | None  # the independent twin; not timed unless asked for
     duckdb_s: float
     duckdb_peak_gib: float
-    ratio: float
+    ratio: float  # file by file / DuckDB
+    stored_s: float  # reading stored measures of as many runs
 
 
-def measure(deliveries: int) -> Measured:
+def measure(deliveries: int, *, joins: bool = False) -> Measured:
     with tempfile.TemporaryDirectory(prefix="roamcast-bench-") as place:
         directory = Path(place)
         written = write_trace(directory, deliveries)
-        spark, duckdb = (_child(engine, directory) for engine in ("spark", "duckdb"))
-    for ours, theirs in zip(spark["answer"], duckdb["answer"], strict=True):
-        assert np.allclose(ours, theirs, rtol=1e-6), (ours, theirs)
-    ratio = spark["wall_s"] / duckdb["wall_s"]
-    return Measured(written, spark["wall_s"], spark["peak_gib"], duckdb["wall_s"], duckdb["peak_gib"], ratio)
+        engines = ("duckdb", "files", *(["joins"] if joins else []), "stored")
+        found = {engine: _child(engine, directory) for engine in engines}
+    for engine in engines[1:]:
+        for ours, theirs in zip(found[engine]["answer"], found["duckdb"]["answer"], strict=True):
+            assert np.allclose(ours, theirs, rtol=1e-6), (engine, ours, theirs)
+    files, duckdb = found["files"], found["duckdb"]
+    return Measured(
+        written,
+        files["wall_s"],
+        files["peak_gib"],
+        found["joins"]["wall_s"] if joins else None,
+        duckdb["wall_s"],
+        duckdb["peak_gib"],
+        files["wall_s"] / duckdb["wall_s"],
+        found["stored"]["wall_s"],
+    )
 
 
 def write_trace(directory: Path, deliveries: int) -> int:
@@ -125,21 +143,58 @@ def _child(engine: str, directory: Path) -> dict[str, Any]:
     return answer
 
 
-def _with_spark(directory: Path) -> tuple[float, list[Any], list[int]]:
-    from roamcast.analysis.measures import measure_runs
-    from roamcast.analysis.traces import read_traces
+def _groups(directory: Path) -> dict[str, list[tuple[str, str]]]:
+    """The files of each run together, as a task of a campaign writes them."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for path in sorted(directory.glob("batch=*/kind=*/*.parquet")):
+        groups.setdefault(path.parent.parent.name, []).append((path.parent.name.partition("=")[2], str(path)))
+    return groups
+
+
+def _session(directory: Path) -> Any:
     from roamcast.campaign.session import start_session
 
     size = sum(path.stat().st_size for path in directory.rglob("*.parquet"))
     session = start_session(f"local[{THREADS}]", trace_bytes=size, settings={"spark.driver.memory": MEMORY})
     session.range(1000).selectExpr("sum(id)").collect()
+    return session
+
+
+def _java(session: Any) -> int:
+    return int(session.sparkContext._gateway.proc.pid)
+
+
+def _file_by_file(directory: Path) -> tuple[float, list[Any], list[int]]:
+    from roamcast.analysis.stored import measure_groups, wide
+
+    session = _session(directory)
+    groups = _groups(directory)
     began = perf_counter()
-    trace = read_traces(session, directory)
-    measured = measure_runs(trace, names=(*_ANSWER, *_PERCENTILES))
-    rows = measured.orderBy("run_id").select(*_ANSWER).collect()
+    rows = measure_groups(session, groups)
+    answer = wide(rows).sort_values("run_id")[list(_ANSWER)].to_numpy().tolist()
     spent = perf_counter() - began
-    java = session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    return spent, [list(row) for row in rows], [java]
+    pq.write_table(rows, directory / "stored.parquet")
+    return spent, answer, [_java(session)]
+
+
+def _by_joins(directory: Path) -> tuple[float, list[Any], list[int]]:
+    from roamcast.analysis.measures import measure_runs
+    from roamcast.analysis.traces import read_traces
+
+    session = _session(directory)
+    began = perf_counter()
+    measured = measure_runs(read_traces(session, directory), names=(*_ANSWER, *_PERCENTILES))
+    rows = measured.orderBy("run_id").select(*_ANSWER).collect()
+    return perf_counter() - began, [list(row) for row in rows], [_java(session)]
+
+
+def _from_stored(directory: Path) -> tuple[float, list[Any], list[int]]:
+    from roamcast.analysis.stored import wide
+
+    began = perf_counter()
+    found = wide(pq.read_table(directory / "stored.parquet"))
+    answer = found.sort_values("run_id")[list(_ANSWER)].to_numpy().tolist()
+    return perf_counter() - began, answer, []
 
 
 def _with_duckdb(directory: Path) -> tuple[float, list[Any], list[int]]:
@@ -161,9 +216,12 @@ def _peak_gib(pids: list[int]) -> float:
     return total_kib / 2**20
 
 
+_ENGINES = {"files": _file_by_file, "joins": _by_joins, "stored": _from_stored, "duckdb": _with_duckdb}
+
+
 def _main() -> None:
     engine, directory = sys.argv[1], Path(sys.argv[2])
-    spent, answer, helpers = (_with_spark if engine == "spark" else _with_duckdb)(directory)
+    spent, answer, helpers = _ENGINES[engine](directory)
     print(json.dumps({"wall_s": spent, "answer": answer, "peak_gib": _peak_gib([os.getpid(), *helpers])}))
 
 

@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 COMMANDS = {
     "protocols": "List the protocols and their parameters.",
-    "radios": "List the radios and their settings.",
+    "radios": "List the radios and signals with their settings.",
     "simulate": "Simulate one network and summarise what happened.",
     "mobility": "Show how nodes move and who meets whom, without a protocol.",
     "campaign": "Simulate many networks on Spark and compare protocols with confidence.",

@@ -6,6 +6,7 @@ Figures of speed depend on the machine and on what else it is doing: compare fig
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import typer
 
@@ -13,6 +14,7 @@ from roamcast.bench import fidelity as fidelity_bench
 from roamcast.bench import flood as flood_bench
 from roamcast.bench import flows as flows_bench
 from roamcast.bench import odmrp as odmrp_bench
+from roamcast.bench import reference as reference_bench
 from roamcast.cli.bench_peers import forms, peers
 from roamcast.cli.bench_spark import spark
 from roamcast.cli.output import print_json, print_table
@@ -81,9 +83,11 @@ def fidelity(
         {"file": str(path), **fidelity_bench.compare(layout, seeds)}
         for path, layout in zip(plain, read, strict=True)
     ]
+    floods = [result["flood"] for result in results]
     mean = {
-        name: float(np.mean([result["flood"]["difference"][name] for result in results]))
-        for name in (fidelity_bench.FLOOD_FIGURES if results else ())
+        name: float(np.mean(differences))
+        for name in fidelity_bench.FLOOD_FIGURES
+        if (differences := [flood["difference"][name] for flood in floods if name in flood["difference"]])
     }
     aodv = [
         {"file": str(path), **flows_bench.compare(reference, seeds)}
@@ -112,6 +116,18 @@ def fidelity(
             shown = f"{100 * difference:+.1f} points" if name == "delivery" else f"{difference:+.1%}"
             rows.append([result["file"], "AODV", name, f"{ours:.4g}", f"{theirs:.4g}", shown])
     print_table("Beside ns-3", ["layout", "load", "figure", "ours", "ns-3", "difference"], rows)
+
+
+@app.command()
+def reference_radio(
+    out: Annotated[Path, typer.Argument(help="File to write, for fidelity.")],
+    ns3: Annotated[Path, typer.Option(help="The program made from peers/ns3/wireless.cc (make bench-peers).")],
+    seed: Annotated[int, typer.Option(help="Decides positions and shadowing.")] = 1,
+) -> None:
+    """Draw a layout of 802.11g nodes with shadowed links, and have ns-3 measure floods and unicasts on it."""
+    plan = reference_bench.Plan()
+    layout = reference_bench.measure_with_ns3(reference_bench.draw_layout(plan, seed), ns3, plan)
+    out.write_bytes(msgspec.json.encode(layout) + b"\n")
 
 
 @app.command()

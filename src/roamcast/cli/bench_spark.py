@@ -1,4 +1,4 @@
-"""`roamcast bench spark`: what Spark costs over bare simulations, and how it measures big traces beside DuckDB."""
+"""`roamcast bench spark`: what Spark costs over bare simulations, and how fast it measures big traces beside DuckDB."""
 
 from typing import Annotated
 
@@ -13,13 +13,16 @@ def spark(
         int, typer.Option(min=10, help="Runs of about 0.2 s for the comparison with a process pool.")
     ] = 200,
     deliveries: Annotated[
-        list[int] | None, typer.Option(min=10_000, help="Sizes of the measured trace, repeatable (2 and 20 million).")
+        list[int] | None, typer.Option(min=10_000, help="Sizes of the measured trace, repeatable (5 and 20 million).")
     ] = None,
+    joins: Annotated[
+        bool, typer.Option("--joins", help="Time the independent twin, which joins all rows, as well (slow).")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
     """Time campaigns beside a process pool, and their measures beside DuckDB."""
     overhead = spark_overhead.measure(runs)
-    measured = [spark_measures.measure(size) for size in deliveries or [2_000_000, 20_000_000]]
+    measured = [spark_measures.measure(size, joins=joins) for size in deliveries or [5_000_000, 20_000_000]]
     if json:
         print_json({"overhead": overhead._asdict(), "measures": [row._asdict() for row in measured]})
         return
@@ -37,16 +40,18 @@ def spark(
         ],
     )
     print_table(
-        "Measures of deliveries beside DuckDB, two threads each",
-        ["deliveries", "Spark, s", "Spark, GiB", "DuckDB, s", "DuckDB, GiB", "ratio"],
+        "Measures of raw traces beside DuckDB, two threads each; stored: a report that reads stored measures",
+        ["deliveries", "Spark, s", "Spark, GiB", "joins, s", "DuckDB, s", "DuckDB, GiB", "ratio", "stored, s"],
         [
             [
                 f"{row.deliveries:,}",
                 f"{row.spark_s:.1f}",
                 f"{row.spark_peak_gib:.1f}",
+                "–" if row.joins_s is None else f"{row.joins_s:.1f}",
                 f"{row.duckdb_s:.1f}",
                 f"{row.duckdb_peak_gib:.1f}",
                 f"{row.ratio:.1f}",
+                f"{row.stored_s:.2f}",
             ]
             for row in measured
         ],

@@ -17,6 +17,7 @@ from roamcast.cli.settings import assignments, size_m, toml_value
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.world.files import Format
 from roamcast.world.radio.models import RADIOS
+from roamcast.world.radio.signals import SIGNALS
 from roamcast.world.scenario import Run
 from roamcast.world.scenario_file import Tables, read_tables, run_from_tables
 
@@ -25,6 +26,11 @@ Placement = Literal["static", "waypoint", "grid", "beehive", "group", "gauss-mar
 
 RadioName = Literal[tuple(RADIOS)]  # type: ignore[valid-type]  # for Typer; scenario files allow the same names
 
+SignalName = Literal[tuple(SIGNALS)]  # type: ignore[valid-type]
+TAGS = (RadioName, SignalName)
+SIGNAL_HELP = "A setting of the signal, name=value; repeatable. " + " ".join(
+    f"{name}: {', '.join(kind.__struct_fields__)}." for name, kind in SIGNALS.items() if name != "disc"
+)
 RADIO_HELP = "A setting of the radio, name=value; repeatable. " + " ".join(
     f"{name}: {', '.join(kind.__struct_fields__)}." for name, kind in RADIOS.items()
 )
@@ -84,6 +90,7 @@ OPTIONS = {
         ScenarioOption("--radio", "scenario.radio.model", "As in roamcast radios.", RadioName),
         ScenarioOption("--preset", "scenario.radio.preset", "802.11b: as ns-2 or ns-3 models it."),
         ScenarioOption("--range", "scenario.radio.range_m", "Metres; the default depends on the radio.", float),
+        ScenarioOption("--signal", "scenario.radio.signal.model", "As in roamcast radios.", SignalName),
         ScenarioOption("--loss", "scenario.radio.loss", "Share of receptions lost at random."),
     ),
     "Workload": (
@@ -110,16 +117,23 @@ def takes_run(command: Callable[..., None]) -> Callable[..., None]:
     """Gives `command` all these options, `--scenario` and `--set`; what they add up to is its argument `run`."""
 
     def wrapped(
-        scenario: Path | None, settings: list[str] | None, radio_settings: list[str] | None, **arguments: Any
+        scenario: Path | None,
+        settings: list[str] | None,
+        radio_settings: list[str] | None,
+        signal_settings: list[str] | None,
+        **arguments: Any,
     ) -> None:
         given = {option.field: arguments.pop(option.parameter) for group in OPTIONS.values() for option in group}
-        command(run=_run(scenario, settings or [], radio_settings or [], given), **arguments)
+        radio = assignments("--set-radio", radio_settings or [])
+        radio |= {f"signal.{name}": value for name, value in assignments("--set-signal", signal_settings or []).items()}
+        command(run=_run(scenario, settings or [], radio, given), **arguments)
 
     own = inspect.signature(command).parameters.values()
     parameters = [
         _parameter("scenario", Path | None, ["--scenario"], "Run", "TOML file with any of this; options override it."),
         _parameter("settings", list[str] | None, ["--set"], "Run", "A protocol's parameter, name=value; repeatable."),
         _parameter("radio_settings", list[str] | None, ["--set-radio"], "Radio", RADIO_HELP),
+        _parameter("signal_settings", list[str] | None, ["--set-signal"], "Radio", SIGNAL_HELP),
         *(_declared(option, panel) for panel, group in OPTIONS.items() for option in group),
         *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own if parameter.name != "run"),
     ]
@@ -130,12 +144,12 @@ def takes_run(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _run(path: Path | None, settings: list[str], radio_settings: list[str], given: dict[str, Any]) -> Run:
+def _run(path: Path | None, settings: list[str], radio: dict[str, str], given: dict[str, Any]) -> Run:
     tables: Tables = {} if path is None else read_tables(path)
     for field, value in given.items():
         if value is not None:
             _lay_over(tables, field.split("."), size_m("--area", value) if field == "scenario.area_m" else value)
-    for name, value in assignments("--set-radio", radio_settings).items():
+    for name, value in radio.items():
         _lay_over(tables, ["scenario", "radio", *name.split(".")], toml_value(value))
     for name, value in assignments("--set", settings).items():
         _lay_over(tables, ["parameters", name], value)
@@ -158,7 +172,7 @@ def _lay_over(tables: Tables, path: list[str], value: Any) -> None:
 def _declared(option: ScenarioOption, panel: str) -> inspect.Parameter:
     *parts, field = option.field.split(".")
     owner: Any = reduce(getattr, parts, Run())
-    is_tag = option.kind is RadioName
+    is_tag = any(option.kind is tag for tag in TAGS)
     default = owner.__struct_config__.tag if is_tag else getattr(owner, field, None)
     kind = option.kind or get_type_hints(type(owner))[field]
     shown = "x".join(f"{side:g}" for side in default) if isinstance(default, tuple) else default

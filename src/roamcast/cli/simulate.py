@@ -75,6 +75,16 @@ def _tell(answer: dict[str, Any]) -> None:
     console().print(table)
 
 
+def _timeliness(answer: dict[str, Any]) -> str:
+    """Shares of the expected pairs; utility only if the events carry any."""
+    shares = [("100 ms", "within_100ms"), ("250 ms", "within_250ms"), ("1 s", "within_1s")]
+    told = [f"{number(100 * answer[name], '%')} within {limit}" for limit, name in shares if answer[name] is not None]
+    if answer["utility_ratio"] is not None:
+        told.append(f"{number(100 * answer['within_own'], '%')} by their own deadlines")
+        told.append(f"{number(100 * answer['utility_ratio'], '%')} of the utility")
+    return ", ".join(told) or "–"
+
+
 def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
     def share(delivered: str, expected: str, ratio: str) -> str:
         percent = number(None if answer[ratio] is None else 100 * answer[ratio], "%")
@@ -93,6 +103,7 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("publications", f"{answer['publications']:,}"),
         ("delivered", share("delivered", "expected", "delivery_ratio")),
         ("of the reachable", share("delivered_reachable", "expected_reachable", "delivery_ratio_reachable")),
+        ("in time", _timeliness(answer)),
         ("duplicates", f"{answer['duplicates']:,}"),
         ("latency, ms", latency),
         ("hops", f"{number(answer['hops_mean'])}, {number(answer['stretch_mean'])} times the shortest path"),

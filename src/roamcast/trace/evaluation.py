@@ -32,18 +32,29 @@ class Evaluator:
     def __init__(self, relations: Relations) -> None:
         self._relations = relations
         self._known: dict[Aggregate, Value] = {}
+        self._sorted: dict[tuple[str, Expression | None, Expression | None], npt.NDArray[np.float64]] = {}
 
     def value(self, expression: Expression) -> Value:
         """The number that an expression over aggregates stands for."""
         if isinstance(expression, Aggregate):
             if expression not in self._known:
-                self._known[expression] = _aggregate(expression, self._relations(expression.relation))
+                self._known[expression] = self._aggregate(expression)
             return self._known[expression]
         if isinstance(expression, Constant) and not isinstance(expression.value, str):
             return expression.value
         if isinstance(expression, Combined):
             return _combined(expression.operator, self.value(expression.left), self.value(expression.right))
         raise TypeError(f"{expression!r} is not a number; columns stand inside aggregates only")
+
+
+    def _aggregate(self, asked: Aggregate) -> Value:
+        rows = self._relations(asked.relation)
+        if asked.how != "percentile":
+            return _aggregate(asked, rows)
+        key = (asked.relation, asked.of, asked.where)  # percentiles of the same values share their order
+        if key not in self._sorted:
+            self._sorted[key] = np.sort(np.asarray(pc.drop_null(_met(asked, rows)), dtype=np.float64))
+        return percentile(self._sorted[key], asked.percent)
 
 
 def percentile(ascending: npt.NDArray[np.float64], percent: int) -> float | None:
@@ -67,22 +78,28 @@ def _combined(operator: str, left: Value, right: Value) -> Value:
 
 
 def _aggregate(asked: Aggregate, rows: pa.Table) -> Value:
-    met = None if asked.where is None else pc.fill_null(_column(asked.where, rows), False)
     if asked.of is None:
-        return len(rows) if met is None else int(pc.sum(met).as_py() or 0)
-    values = _column(asked.of, rows)
-    if met is not None:
-        values = pc.filter(values, met)
+        return len(rows) if asked.where is None else int(pc.sum(_is_met(asked.where, rows)).as_py() or 0)
+    values = _met(asked, rows)
     if asked.how == "sum":
         summed: Value = pc.sum(values).as_py()
         return summed or 0
     if asked.how == "mean":
         middle: Value = pc.mean(values).as_py()
         return middle
-    if asked.how == "max":
-        most: Value = pc.max(values).as_py()
-        return most
-    return percentile(np.sort(np.asarray(pc.drop_null(values), dtype=np.float64)), asked.percent)
+    most: Value = pc.max(values).as_py()
+    return most
+
+
+def _met(asked: Aggregate, rows: pa.Table) -> Any:
+    """The aggregated values of the rows that meet the condition."""
+    assert asked.of is not None
+    values = _column(asked.of, rows)
+    return values if asked.where is None else pc.filter(values, _is_met(asked.where, rows))
+
+
+def _is_met(condition: Expression, rows: pa.Table) -> Any:
+    return pc.fill_null(_column(condition, rows), False)
 
 
 def _column(expression: Expression, rows: pa.Table) -> Any:

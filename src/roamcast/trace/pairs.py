@@ -87,10 +87,12 @@ def _expected_in(published: pa.Table, terms: "_Terms") -> ExpectedPairs:
     t = published["t"].to_numpy()[:, None]
     publisher = published["node"].to_numpy()[:, None]
     wanted = (terms.from_s <= t) & (t < terms.until_s) & (terms.node != publisher) & terms.matches(published)
-    row, term = np.nonzero(wanted)
-    width = int(terms.node.max(initial=0)) + 1
-    keys = np.unique(row * width + terms.node[term])
-    return ExpectedPairs(keys // width, keys % width)
+    if not len(terms.node):
+        return ExpectedPairs(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    order = np.argsort(terms.node, kind="stable")  # the terms of a node side by side
+    nodes, starts = np.unique(terms.node[order], return_index=True)
+    row, place = np.nonzero(np.logical_or.reduceat(wanted[:, order], starts, axis=1))
+    return ExpectedPairs(row, nodes[place])
 
 
 class _Terms(ABC):

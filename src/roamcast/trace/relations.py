@@ -129,24 +129,43 @@ class _FirstDeliveries(NamedTuple):
 
 def _first_deliveries(delivered: pa.Table, published: pa.Table) -> _FirstDeliveries:
     event, node, t, hops, latency_s = (_numbers(delivered, name) for name in ("event_id", "node", "t", "hops", "value"))
-    order = np.lexsort((hops, t, node, event))
+    publication = _places(event, _numbers(published, "event_id"))
+    order = _by_pair(publication, node)
+    if order is not None:
+        once = np.ones(len(order), dtype=np.int64)
+        return _FirstDeliveries(publication[order], node[order], once, latency_s[order], hops[order])
+    order = np.lexsort((hops, t, node, event, publication))
     event, node = event[order], node[order]
     is_first = np.ones(len(order), dtype=np.bool_)
     is_first[1:] = (event[1:] != event[:-1]) | (node[1:] != node[:-1])
     starts = np.flatnonzero(is_first)
     arrivals = np.diff(np.append(starts, len(order)))
-    order, event, node = order[starts], event[starts], node[starts]
+    order, node = order[starts], node[starts]
+    publication = publication[order]
+    by_pair = np.lexsort((node, publication))
+    order = order[by_pair]
+    return _FirstDeliveries(publication[by_pair], node[by_pair], arrivals[by_pair], latency_s[order], hops[order])
 
-    published_events = _numbers(published, "event_id")
+
+def _places(event: Integers, published_events: Integers) -> Integers:
+    """For each event its place among the published ones, -1 if it is not among them."""
     by_event = np.argsort(published_events, kind="stable")
     place = np.searchsorted(published_events, event, sorter=by_event)
     known = place < len(by_event)
     known[known] = published_events[by_event[place[known]]] == event[known]
     publication = np.full(len(event), -1, dtype=np.int64)
     publication[known] = by_event[place[known]]
-    by_pair = np.lexsort((node, publication))
-    order = order[by_pair]
-    return _FirstDeliveries(publication[by_pair], node[by_pair], arrivals[by_pair], latency_s[order], hops[order])
+    return publication
+
+
+def _by_pair(publication: Integers, node: Integers) -> Integers | None:
+    """Fast path: the order by pair if every pair arrived once and was published; else none."""
+    if not len(node) or publication.min() < 0:
+        return None
+    keys = publication * (int(node.max()) + 1) + node
+    order = np.argsort(keys, kind="stable")
+    ascending = keys[order]
+    return None if (ascending[1:] == ascending[:-1]).any() else order
 
 
 def _shortest_hops(published: pa.Table, pairs: Any) -> Integers:

@@ -33,6 +33,7 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.world import files
 from roamcast.world.radio.models import RADIOS
+from roamcast.world.radio.signals import SIGNALS
 from roamcast.world.scenario import Run, Scenario
 
 Tables = dict[str, Any]
@@ -148,6 +149,15 @@ def _name_radio(radio: Tables, where: str) -> None:
         raise ConfigurationError(f"{where}scenario.radio.model = 'dcf': is now called '802.11b'")
     if not isinstance(model, str) or model not in RADIOS:
         raise ConfigurationError(f"{where}scenario.radio.model = {model!r}: must be one of {', '.join(RADIOS)}")
+    signal = radio.get("signal")
+    if isinstance(signal, dict):
+        name = signal.setdefault("model", "disc")
+        if not isinstance(name, str) or name not in SIGNALS:
+            allowed = f"must be one of {', '.join(SIGNALS)}"
+            raise ConfigurationError(f"{where}scenario.radio.signal.model = {name!r}: {allowed}")
+    power = radio.get("power")
+    if isinstance(power, dict):
+        radio["power"] = msgspec.to_builtins(RADIOS[model]().power) | power
 
 
 def _require_finite(value: Any, field: str, where: str) -> None:

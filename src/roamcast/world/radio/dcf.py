@@ -73,6 +73,11 @@ class DcfMedium(Medium):
         self._broadcast_rate = settings.broadcast_rate
         self._data_rate = settings.data_rate
         self._control_rate = settings.control_rate
+        self._backoff_after_timeout = settings.backoff_after_timeout
+        # Where answers are awaited as 802.11 says, until their preamble should have arrived; else until their end.
+        exact = settings.backoff_after_timeout
+        self._ack_wait_s = settings.control_rate.preamble_s if exact else settings.control_rate.duration_s(ACK_BYTES)
+        self._cts_wait_s = settings.control_rate.preamble_s if exact else settings.control_rate.duration_s(CTS_BYTES)
         self._window_extra = 1 if settings.window_inclusive else 0
         self._eifs_s = settings.extended_ifs_s
         self._ack_s = settings.control_rate.duration_s(ACK_BYTES)
@@ -320,7 +325,7 @@ class DcfMedium(Medium):
         rate = self._control_rate
         rts = DcfFrame(self, data.sender, data.receiver, None, "RTS", RTS_BYTES, self._rts_s, rate, nav_s)
         self._start(rts)
-        self._stations[data.sender].answer_by = rts.end + self._sifs_s + self._cts_s + self._slot_s
+        self._stations[data.sender].answer_by = rts.end + self._sifs_s + self._cts_wait_s + self._slot_s
 
     def _send_data(self, data: DcfFrame) -> None:
         if data.bytes >= self._rts_threshold_bytes:
@@ -328,7 +333,7 @@ class DcfMedium(Medium):
         else:
             data.tries_short += 1
         self._start(data)
-        self._stations[data.sender].answer_by = data.end + self._sifs_s + self._ack_s + self._slot_s
+        self._stations[data.sender].answer_by = data.end + self._sifs_s + self._ack_wait_s + self._slot_s
 
     def end_unicast(self, frame: DcfFrame) -> None:
         frame.is_on_air = False
@@ -393,12 +398,17 @@ class DcfMedium(Medium):
         station = self._stations[frame.sender if asked else frame.receiver]
         data = station.exchange
         if data is not None and data.receiver == (frame.receiver if asked else frame.sender):
-            self.scheduler.at(station.answer_by, self._no_answer, data)
+            now = self.scheduler.now  # an answer that has begun is awaited to its end
+            self.scheduler.at(station.answer_by if station.answer_by > now else now, self._no_answer, data)
 
     def _no_answer(self, data: DcfFrame) -> None:
         station = self._stations[data.sender]
         if station.exchange is not data:
             return  # the node went down meanwhile
+        now = self.scheduler.now
+        if self._backoff_after_timeout and station.busy_until + station.defer < now + self._difs_s:
+            station.busy_until = now
+            station.defer = self._difs_s
         if data.tries_short >= TRIES_SHORT or data.tries_long >= TRIES_LONG:
             self._fail("retries")
             self._finish(station)

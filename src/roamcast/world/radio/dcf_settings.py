@@ -23,14 +23,17 @@ class DcfSettings(NamedTuple):
     data_rate: Rate
     broadcast_rate: Rate
     control_rate: Rate  # of ACK, RTS and CTS
-    eifs_rate: Rate  # of the ACK for which silence after a broken frame leaves room
+    eifs_rate: Rate | None  # of the ACK for which silence after a broken frame leaves room; None: it leaves none
     rts_threshold_bytes: int
     overhead_bytes: int
     queue_frames: int
     queue_lifetime_s: float  # a frame that has waited longer is dropped
+    backoff_after_timeout: bool  # whether the backoff of a repetition begins when the answer is overdue (ns-3)
     window_inclusive: bool  # whether a backoff may be the whole window (ns-3) or ends one slot short of it (ns-2)
 
     @property
     def extended_ifs_s(self) -> float:
         """EIFS: silence after a broken frame, long enough for the ACK that its receiver may be sending."""
+        if self.eifs_rate is None:
+            return self.phy.difs_s
         return self.phy.sifs_s + self.phy.difs_s + self.eifs_rate.duration_s(ACK_BYTES)

@@ -43,8 +43,9 @@ class Links:
         self._symmetric = signal.symmetric
         self._correlation_m = signal.correlation_m
         self._floor = 10 ** (-floor_db / 10)
-        self._reach_m = self._path_loss.distance_m(-floor_db - REACH_DEVIATIONS * signal.shadowing_db)
         self._measured: dict[tuple[int, int], float] = {(a, b): db for a, b, db in signal.links_db}
+        luck_db = max(self._measured.values(), default=REACH_DEVIATIONS * signal.shadowing_db)
+        self._reach_m = self._path_loss.distance_m(-floor_db - max(0.0, luck_db))
         self._gains_db: dict[tuple[int, int], float] = {}  # shadowing of the pairs in reach
         self._places: list[tuple[float, float]] = []  # at the last update
 
@@ -109,6 +110,11 @@ class Links:
             others.sort()
             pairs += others
         return pairs
+
+    def gains_db(self, t_s: float) -> dict[tuple[int, int], float]:
+        """By sender and receiver, every link at `t_s` in dB above the weakest signal that can be received."""
+        self.update(t_s, ())
+        return {(a, b): 10 * math.log10(power) for a, powers in enumerate(self.powers) for b, power in powers.items()}
 
     def lists(self) -> tuple[list[list[int]], list[list[int]]]:
         """Per sender, who can receive it, and who is only disturbed by it."""

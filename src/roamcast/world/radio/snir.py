@@ -98,8 +98,8 @@ class SnirMedium(DcfMedium):
             station = stations[place]
             power = powers[place]
             if station.lock is not None:
-                self._disturb(station, frame, power, now)
-                collisions += power >= 1.0 and station.lock is not frame
+                if not self._disturb(station, frame, power, now) and power >= 1.0:
+                    collisions += 1
             elif power >= 1.0:
                 if station.sending_until > now:
                     halved += 1
@@ -126,15 +126,16 @@ class SnirMedium(DcfMedium):
             self._fail("half-duplex", halved)
         self._count(frame)
 
-    def _disturb(self, station: Station, frame: DcfFrame, power: float, now: float) -> None:
-        """`frame` begins at a station that is locked on another."""
+    def _disturb(self, station: Station, frame: DcfFrame, power: float, now: float) -> bool:
+        """`frame` begins at a station that is locked on another; returns whether the station turns to it."""
         locked = station.lock
         assert locked is not None
         if now - locked.start >= DETECT_S:
             self._settle(station, now)
-            return
+            return False
         noise = station.power + self._thermal  # with the locked frame itself
         if power > station.signal:
+            self._fail("collision")
             station.receive_s -= locked.end - now
             station.lock = None
             if power >= 1.0 and power >= DETECT_RATIO * noise:
@@ -143,11 +144,12 @@ class SnirMedium(DcfMedium):
                 station.signal = power
                 station.since = now
                 station.log_survival = 0.0
-            self._fail("collision")
+                return True
         elif station.signal < DETECT_RATIO * (noise - station.signal + power):
             station.receive_s -= locked.end - now
             station.lock = None
             self._fail("collision")
+        return False
 
     def _settle(self, station: Station, now: float) -> None:
         """Accounts for the bits of the locked frame since the last change of the noise."""

@@ -27,7 +27,9 @@ class Wifi80211b(Wifi, frozen=True, tag="802.11b"):
     rts_threshold_bytes: int | None = None  # unicasts of this size and above ask first; ns2: 0; ns3: never (2347)
     overhead_bytes: int | None = None  # MAC header and FCS (ns3: also LLC); ns2: 28; ns3: 36
     queue_frames: int | None = None  # ns2: 50; ns3: 500
+    extended_ifs: bool | None = None  # wait for EIFS after broken frames; ns2: yes; ns3: no
     queue_lifetime_s: float | None = None  # a frame that waited longer is dropped; ns2: never (0); ns3: 0.5
+    backoff_after_timeout: bool | None = None  # a repetition's backoff begins when its ACK is overdue; ns3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,10 +59,11 @@ class Wifi80211b(Wifi, frozen=True, tag="802.11b"):
             data_rate=phy.rates[self._either(self.data_rate_mbps, 2, 2)],
             broadcast_rate=phy.rates[self._either(self.broadcast_rate_mbps, 1, 2)],
             control_rate=phy.rates[self._either(self.control_rate_mbps, 1, 2)],
-            eifs_rate=phy.rates[1],
+            eifs_rate=phy.rates[1] if self._either(self.extended_ifs, 1, 0) else None,
             rts_threshold_bytes=int(self._either(self.rts_threshold_bytes, 0, 2347)),
             overhead_bytes=int(self._either(self.overhead_bytes, 28, 36)),
             queue_frames=int(self._either(self.queue_frames, 50, 500)),
             queue_lifetime_s=self._either(self.queue_lifetime_s, 0, 0.5) or inf,
+            backoff_after_timeout=bool(self._either(self.backoff_after_timeout, 0, 1)),
             window_inclusive=self.preset == "ns3",
         )

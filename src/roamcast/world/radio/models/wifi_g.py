@@ -22,6 +22,7 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
     broadcast_rate_mbps: float = 6.0  # a basic rate: 6, 12 or 24
     control_rate_mbps: float | None = None  # ACK, RTS, CTS; None: the fastest basic rate that is no faster than data
     slot: Literal["short", "long"] = "long"  # 9 or 20 µs; 802.11 prescribes the long slot for ad hoc networks
+    extended_ifs: bool = False  # wait for EIFS after broken frames, as 802.11 says; ns-3's results are closer without
     rts_threshold_bytes: int = 2347  # unicasts of this size and above ask first
     overhead_bytes: int = 36  # MAC header, FCS and LLC
     queue_frames: int = 500
@@ -31,8 +32,8 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
         super().__post_init__()
         sense = self.carrier_sense_range_m
         require(sense is None or sense >= self.range_m, "carrier_sense_range_m", sense, "at least range_m")
-        rates = ", ".join(f"{rate:g}" for rate in OFDM_RATES)
-        require(self.data_rate_mbps in OFDM_RATES, "data_rate_mbps", self.data_rate_mbps, f"one of {rates}")
+        is_rate = self.data_rate_mbps in OFDM_RATES
+        require(is_rate, "data_rate_mbps", self.data_rate_mbps, "one of 6, 9, 12, 18, 24, 36, 48, 54")
         for field in ("broadcast_rate_mbps", "control_rate_mbps"):
             rate = getattr(self, field)
             require(rate is None or rate in OFDM_BASIC_MBPS, field, rate, "6, 12 or 24")
@@ -53,10 +54,11 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
             data_rate=phy.rates[self.data_rate_mbps],
             broadcast_rate=phy.rates[self.broadcast_rate_mbps],
             control_rate=phy.rates[control_mbps],
-            eifs_rate=dsss().rates[1.0],  # the slowest mandatory rate
+            eifs_rate=dsss().rates[1.0] if self.extended_ifs else None,  # the slowest mandatory rate
             rts_threshold_bytes=self.rts_threshold_bytes,
             overhead_bytes=self.overhead_bytes,
             queue_frames=self.queue_frames,
             queue_lifetime_s=self.queue_lifetime_s or inf,
+            backoff_after_timeout=True,
             window_inclusive=True,
         )
