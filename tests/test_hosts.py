@@ -51,7 +51,7 @@ def largest(kind: msgspec.inspect.Type, depth: int = 0) -> Any:
         case msgspec.inspect.StrType():
             return "topology/of/some/length"
         case msgspec.inspect.BytesType():
-            return bytes(kind.max_length or 64)
+            return bytes(min(kind.max_length or 64, 200))
         case msgspec.inspect.LiteralType():
             return kind.values[-1]
         case msgspec.inspect.NoneType():

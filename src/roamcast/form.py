@@ -103,6 +103,8 @@ def package_files(package: str) -> list[tuple[str, Path]]:
         for file in place.rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     ]
+    for place in map(Path, spec.submodule_search_locations):  # mypyc's code for all modules of a group is beside them
+        found += [(file.name, file) for file in place.parent.glob(f"{package}__mypyc.*") if file.is_file()]
     return sorted(found)
 
 

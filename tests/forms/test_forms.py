@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import roamcast
-from roamcast.form import COMPILED, PACKAGE, digest_of
+from roamcast.form import COMPILED, CORE, PACKAGE, digest_of
 from roamcast.protocols.catalogue import PROTOCOLS
 from roamcast.protocols.message import Message
 
@@ -74,7 +74,7 @@ def test_the_digest_depends_on_names_and_contents_of_the_core_alone(tmp_path: Pa
     package = tmp_path / "roamcast"
     (package / "world").mkdir(parents=True)
     (package / "cli").mkdir()
-    for name in ("errors.py", "events.py", "seeds.py", "world/scheduler.py", "cli/node.py"):
+    for name in (*(core for core in CORE if core.endswith(".py")), "world/scheduler.py", "cli/node.py"):
         (package / name).write_text(name, encoding="utf-8")
     before = digest_of(package)
     (package / "cli" / "node.py").write_text("other", encoding="utf-8")

@@ -71,7 +71,8 @@ def on_path(names: list[str], function: Callable[..., Any]) -> Callable[[Any], A
                 sys.path.insert(0, place)
                 importlib.invalidate_caches()
                 package = name.rpartition("-")[0]
-                for module in [each for each in sys.modules if each.partition(".")[0] == package]:
+                stale = (package, f"{package}__mypyc")
+                for module in [each for each in sys.modules if each.partition(".")[0] in stale]:
                     del sys.modules[module]  # an earlier version, from the same session
                 if "roamcast.form" in sys.modules:
                     sys.modules["roamcast.form"].protocol_digest.cache_clear()

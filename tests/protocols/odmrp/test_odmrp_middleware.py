@@ -7,7 +7,7 @@ import msgspec
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
-from roamcast.protocols.components import ComposedProtocol
+from roamcast.protocols.components import ComposedProtocol, Inputs
 from roamcast.protocols.odmrp.mesh import Mesh
 from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member, Messages
 from roamcast.protocols.odmrp.middleware import Middleware
@@ -21,12 +21,16 @@ Area = tuple[float, float]
 class Regions(Middleware):
     """Events are for whoever is in an area: a request asks for an area, a member attaches where it is."""
 
-    def __init__(self, address: int, at_m: float | None) -> None:
-        self.address = address
+    def __init__(self, host: Host, at_m: float | None) -> None:
+        super().__init__(host)
+        self.address = host.address
         self.at_m = at_m
         self.members: list[int] = []
         self.got: list[Any] = []
         self.asked_to_admit = 0
+
+    def declare(self, inputs: Inputs) -> None:
+        """It gets everything through the mesh."""
 
     def answer(self, context: bytes, known_version: int | None) -> Member | None:
         west_m, east_m = msgspec.msgpack.decode(context, type=Area)
@@ -53,7 +57,7 @@ class Geocast(ComposedProtocol):
 
     def __init__(self, host: Host, at_m: float | None) -> None:
         super().__init__(host)
-        self.regions = Regions(host.address, at_m)
+        self.regions = Regions(host, at_m)
         self.mesh = Mesh(host, OdmrpParameters(jitter_s=0.0, table_pause_s=0.01), self.regions)
         self.compose(self.mesh)
 

@@ -33,10 +33,11 @@ few = st.integers(0, 4)
 sequences = st.one_of(few, st.sampled_from([SEQUENCE_MAX - 1, SEQUENCE_MAX]))
 levels = st.one_of(few, st.just(2**31 - 1))
 paths = st.lists(addresses, max_size=3).map(tuple)
+types = st.lists(few, max_size=3).map(tuple)
 distances = st.lists(st.tuples(addresses, levels), max_size=3).map(tuple)
 floats = st.floats(0, 1e9)
 interests = st.sampled_from([None, ALL, Topics.of("fire/**")])
-roles = st.lists(st.tuples(addresses, st.builds(Role, paths, paths)), max_size=2).map(tuple)
+roles = st.lists(st.tuples(addresses, st.builds(Role, types, types)), max_size=2).map(tuple)
 legs = st.recursive(
     st.builds(Leg, addresses, st.booleans()),
     lambda onward: st.builds(Leg, addresses, st.booleans(), st.lists(onward, max_size=2).map(tuple)),

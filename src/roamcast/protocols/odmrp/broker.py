@@ -19,7 +19,7 @@ from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
-from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.components import Inputs
 from roamcast.protocols.odmrp.clients import VERSIONS, Clients, Wanted
 from roamcast.protocols.odmrp.context import entries_in, questions_in
 from roamcast.protocols.odmrp.encoding import Encoder, cached_digest
@@ -45,7 +45,7 @@ UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
-class Broker(Component, Middleware):
+class Broker(Middleware):
     _inputs: Inputs
 
     def __init__(

@@ -20,14 +20,14 @@ filters. Another one needs to change nothing in the mesh; a test has one that kn
 from abc import abstractmethod
 from typing import Any
 
-from mypy_extensions import mypyc_attr, trait
+from mypy_extensions import mypyc_attr
 
+from roamcast.protocols.components import Component
 from roamcast.protocols.odmrp.messages import Data, Member
 
 
-@trait
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Middleware:
+class Middleware(Component):
     @abstractmethod
     def answer(self, context: bytes, known_version: int | None) -> Member | None:
         """Whether this node joins the group that a request with this context asks for, and what it says about itself.

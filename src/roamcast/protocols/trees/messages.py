@@ -16,7 +16,7 @@ from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Category, Message
 
-Path = Annotated[tuple[Address, ...], Meta(max_length=256)]
+Path = Annotated[tuple[Address, ...], Meta(max_length=4096)]
 
 
 class Refresh(Message, frozen=True, tag=16):

@@ -15,14 +15,14 @@ class Lora(Radio, frozen=True, tag="lora"):
     range_m: float = 2000.0
     power: Power = SX1276
     spreading_factor: int = 7  # 6 to 12: each step doubles the length of a symbol
-    bandwidth_khz: float = 125.0
+    bandwidth_khz: float = 125.0  # of the channel
     coding_rate: int = 1  # 1 to 4: 4/5 to 4/8
-    preamble_symbols: int = 8
+    preamble_symbols: int = 8  # before every frame
     duty_cycle: float = 0.01  # share of the time that a node may send; 1: no limit
     carrier_detection: bool = False  # listen before sending
     capture_db: float | None = 6.0  # a frame this much stronger than the sum of all others survives; none: never
     overhead_bytes: int = 8  # addresses, type and number; part of the 255
-    queue_frames: int = 50
+    queue_frames: int = 50  # that wait to be sent; overflow is dropped
     tries: int = 3  # of a unicast
     backoff_s: float = 1.0  # a repetition waits a uniform time up to this, twice as long each time
     turnaround_s: float = 0.001  # between receiving and sending

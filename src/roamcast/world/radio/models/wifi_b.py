@@ -18,7 +18,7 @@ class Wifi80211b(Wifi, frozen=True, tag="802.11b"):
 
     summary: ClassVar[str] = "802.11 DCF at 1 to 11 Mbit/s, as ns-2 or ns-3 models it"
 
-    preset: Literal["ns2", "ns3"] = "ns3"
+    preset: Literal["ns2", "ns3"] = "ns3"  # the simulator whose settings are the defaults of the rest
     carrier_sense_range_m: float | None = None  # ns2: 2.2 times range_m; ns3: range_m
     capture: Literal["threshold", "bit-errors", "none"] | None = None  # on discs; ns2: threshold; ns3: bit-errors
     data_rate_mbps: float | None = None  # 1, 2, 5.5 or 11; both: 2

@@ -25,7 +25,7 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
     extended_ifs: bool = False  # wait for EIFS after broken frames, as 802.11 says; ns-3's results are closer without
     rts_threshold_bytes: int = 2347  # unicasts of this size and above ask first
     overhead_bytes: int = 36  # MAC header, FCS and LLC
-    queue_frames: int = 500
+    queue_frames: int = 500  # that wait to be sent; overflow is dropped
     queue_lifetime_s: float = 0.5  # a frame that waited longer is dropped; 0: never
 
     def __post_init__(self) -> None:
