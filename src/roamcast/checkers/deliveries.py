@@ -11,11 +11,12 @@ Row = dict[str, Any]
 
 
 def check_deliveries(table: pa.Table) -> None:
-    """No application gets an event twice, its own, one that nobody published, or one it does not want just then."""
+    """No application gets an event twice in one life of its node, its own, one that nobody published, or one it does
+    not want at that time."""
     contents: dict[int, Any] = {}
     wanted: dict[int, list[Interest]] = {}
-    delivered: set[tuple[int, int]] = set()
-    for row in _rows(table, "published", "subscribed", "unsubscribed", "delivered"):
+    delivered: dict[int, set[int]] = {}  # by node
+    for row in _rows(table, "published", "subscribed", "unsubscribed", "delivered", "fault"):
         node = row["node"]
         match row["kind"]:
             case "published":
@@ -26,9 +27,12 @@ def check_deliveries(table: pa.Table) -> None:
                 wanted[node].remove(parse_interest(row["category"], row["detail"]))
             case "delivered":
                 _check_delivery(row, contents, wanted.get(node, []))
-                if (row["event_id"], node) in delivered:
+                got = delivered.setdefault(node, set())
+                if row["event_id"] in got:
                     raise InvariantError(f"{node} got event {row['event_id']} twice, again at {row['t']:.3f} s")
-                delivered.add((row["event_id"], node))
+                got.add(row["event_id"])
+            case "fault":
+                delivered.pop(node, None)  # a life ends or begins, and a node that returns remembers nothing
 
 
 def _check_delivery(row: Row, contents: dict[int, Any], wanted: list[Interest]) -> None:
