@@ -7,13 +7,17 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo test lint bench bench-peers reference-aodv reference-radio lock clean
+.PHONY: demo fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
 
 test: $(COMPILED)
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
+
+# Well-formed nonsense for every protocol, far more of it than in the tests.
+fuzz: $(COMPILED)
+	ROAMCAST_NONSENSE=100000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
 
 lint: $(READY)
 	$(VENV)/bin/ruff check setup.py src tests examples peers

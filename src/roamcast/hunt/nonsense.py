@@ -93,6 +93,8 @@ class Nonsense:
         return min(max(random.choice(choices), least), most)
 
     def _length(self, kind: inspect.VarTupleType, depth: int) -> int:
+        if depth > 8:  # some messages contain messages
+            return 0
         longest = 2 if depth > 3 else 60
         length = self._random.choice([0, 1, 1, 2, 3, longest if self._random.random() < 0.1 else 1])
         return length if kind.max_length is None else min(length, kind.max_length)

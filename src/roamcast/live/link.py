@@ -83,7 +83,8 @@ class Link:
         self._transfer(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
-        self._transfer(neighbour, message)
+        if neighbour != NOBODY:  # which would be a broadcast
+            self._transfer(neighbour, message)
 
     def close(self) -> None:
         for unicast in self.waiting.values():

@@ -67,6 +67,8 @@ class Node(Host, Generic[GuestT]):
         self._transmit(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
+        if neighbour == NOBODY:
+            raise CallerError(f"send: {message.label} to NOBODY")
         self._transmit(neighbour, message)
 
     def backlog(self) -> int:

@@ -90,6 +90,8 @@ class SimulatedHost(Host):
             self._send_in_fragments(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
+        if neighbour == NOBODY:  # which would be a broadcast
+            return
         _encode_into(message, _encoded)
         size = len(_encoded)
         if size <= self.frame_bytes_max:

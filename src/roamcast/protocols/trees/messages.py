@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from roamcast.events import Event
+from roamcast.fields import Address as Node
 from roamcast.fields import AddressOrNobody as Address
 from roamcast.fields import Counter as Sequence
 from roamcast.fields import Level as Hops
@@ -16,7 +17,7 @@ from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Category, Message
 
-Path = Annotated[tuple[Address, ...], Meta(max_length=4096)]
+Path = Annotated[tuple[Node, ...], Meta(max_length=4096)]
 
 
 class Refresh(Message, frozen=True, tag=16):
@@ -108,7 +109,7 @@ class Publication(EventMessage, frozen=True, tag=24):
 class Appraisal(Message, frozen=True, tag=25):
     """SP-COMBO, from child to parent: what would it cost to carry this interest up to here?"""
 
-    asker: Address  # the node that wants to join
+    asker: Node  # the node that wants to join
     interest: Interest
     overhead: Quantity  # events per published event, summed over the nodes passed
     path: Path  # nodes passed before the sender, first the candidate parent
@@ -117,7 +118,7 @@ class Appraisal(Message, frozen=True, tag=25):
 class Appraised(Message, frozen=True, tag=26):
     """The sum, back along the path to the candidate parent."""
 
-    asker: Address
+    asker: Node
     overhead: Quantity  # events per published event
     path: Path  # nodes still to be passed after the receiver, the next one last
 
@@ -125,7 +126,7 @@ class Appraised(Message, frozen=True, tag=26):
 class Probe(Message, frozen=True, tag=27):
     """DSAPST, up a path to the root: where would this interest meet one it overlaps?"""
 
-    prober: Address
+    prober: Node
     interest: Interest
     path: Path  # nodes passed, the neighbour that was asked first; none of them shares the interest
 
@@ -133,7 +134,7 @@ class Probe(Message, frozen=True, tag=27):
 class ProbeReply(Message, frozen=True, tag=28):
     """The node that shares the interest answers, back along the path."""
 
-    prober: Address
+    prober: Node
     grafting: Address  # who it is
     relays: Path  # nodes on the way to it that do not share the interest, the first one asked first
     path: Path  # nodes still to be passed after the receiver, the next one last

@@ -11,7 +11,7 @@ from roamcast.protocols.sender_tree import grow_tree, indices
 from roamcast.protocols.waymark.custody import Custody
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
-from roamcast.protocols.waymark.messages import Carry, Spread
+from roamcast.protocols.waymark.messages import AGE_DS_MAX, Carry, Spread
 from roamcast.protocols.waymark.news import Spreading
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.receipts import ReceiptsDue
@@ -183,7 +183,7 @@ class Forwarding(Component):
                 self._repair.owe_receipt(event_id, True)  # it is in this node's custody
             return
         event = task.event
-        age_ds = int(10 * (self.host.now() - task.born_s))
+        age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - task.born_s)))
         if len(groups) == 1 and len(groups[0]) == 1:
             self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, (), (), event))
             if task.behind:
@@ -243,7 +243,7 @@ class Forwarding(Component):
                 self.host.deliver(event, spread.hops)
         task = self.tasks.get(event.id)
         if task is None:
-            task = self._begin(event, spread.hops + 1, 0, self.host.now())
+            task = self._begin(event, min(spread.hops, self._parameters.hops_max - 1) + 1, 0, self.host.now())
         task.reached.add(sender)
         task.reached |= self._links.of(sender)
         if not task.is_spread and spread.hops < self._parameters.hops_max:

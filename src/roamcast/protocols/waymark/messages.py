@@ -5,16 +5,26 @@ others pass them on unchanged, except that ages and places are moved on to the m
 to agree.
 """
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
+from msgspec import Meta
 
 from roamcast.events import Event
-from roamcast.fields import Address, Counter, Hops, SignedCounter, SmallCounter
+from roamcast.fields import Address, Counter, Hops, SmallCounter
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 
-Place = tuple[SignedCounter, SignedCounter, SignedCounter, SignedCounter]
+AGE_DS_MAX: Final = 10**10
+"""The largest age that is told; what is older counts as this old."""
+
+PLACE_MAX: Final = 10**11
+"""The largest coordinate or speed that is told; what is beyond counts as this far."""
+
+Age = Annotated[int, Meta(ge=0, le=AGE_DS_MAX)]
+Coordinate = Annotated[int, Meta(ge=-PLACE_MAX, le=PLACE_MAX)]
+Group = Annotated[tuple[Address, ...], Meta(min_length=1)]
+Place = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 """East and north of the area's corner in tenths of a metre, then the velocity in centimetres per second."""
 
 
@@ -23,7 +33,7 @@ class Want(msgspec.Struct, frozen=True, array_like=True):
 
     node: Address
     number: Counter  # the higher is the newer
-    since_ds: Counter  # for how long it has wanted this, in tenths of a second
+    since_ds: Age  # for how long it has wanted this, in tenths of a second
     interest: Interest | None
 
 
@@ -70,9 +80,9 @@ class Carry(Message, frozen=True, tag=18):
     category: ClassVar[Category] = "publish_subscribe"
 
     hops: Hops  # frames in a row that brought it to whoever gets this one
-    age_ds: Counter  # how long ago it was published, in tenths of a second, so that no clocks need to agree
+    age_ds: Age  # how long ago it was published, in tenths of a second, so that no clocks need to agree
     round: SmallCounter  # how often it was in custody
-    groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...): passes it on; (destination,): confirms it;
+    groups: tuple[Group, ...]  # (relay, destination, ...): passes it on; (destination,): confirms it;
     # none at all: sent to one destination, whose link confirms
     receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event

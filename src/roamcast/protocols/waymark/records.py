@@ -12,7 +12,7 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
 from roamcast.protocols.subscriptions import Subscriptions
-from roamcast.protocols.waymark.messages import Want, Where
+from roamcast.protocols.waymark.messages import AGE_DS_MAX, PLACE_MAX, Want, Where
 
 LIFE_BITS: Final = 12
 """A node's records count up from its life times 2 to this power, so those of a later life are newer."""
@@ -74,14 +74,14 @@ class Records:
         own = self.own
         own.interest = self.subscriptions.interest
         own.wanted_since_s = self.host.now() - self._backdating_s
-        self._renumber(own, own.want_number + 1, own.where_number)
+        self._renumber(own, own.want_number % NUMBER_MAX + 1, own.where_number)
 
     def own_where_changed(
         self, place: tuple[float, float, float, float] | None, extra: tuple[int, ...], lacks: tuple[int, ...]
     ) -> None:
         own = self.own
         self._stand(own, place, extra, lacks)
-        self._renumber(own, own.want_number, own.where_number + 1)
+        self._renumber(own, own.want_number, own.where_number % NUMBER_MAX + 1)
 
     def skip_to(self, is_want: bool, number: int) -> None:
         """Somebody knows a record of this node with this number: its next one gets a higher one."""
@@ -97,7 +97,7 @@ class Records:
     def want(self, node: int) -> Want:
         known = self.known[node]
         since_s = self.host.now() - known.wanted_since_s
-        return Want(node, known.want_number, max(0, int(since_s * 10)), known.interest)
+        return Want(node, known.want_number, min(AGE_DS_MAX, max(0, int(since_s * 10))), known.interest)
 
     def where(self, node: int) -> Where:
         known = self.known[node]
@@ -105,10 +105,10 @@ class Records:
         if known.has_place:
             age_s = self.host.now() - known.place_s
             place = (
-                round((known.x + known.vx * age_s) * 10),
-                round((known.y + known.vy * age_s) * 10),
-                round(known.vx * 100),
-                round(known.vy * 100),
+                _told((known.x + known.vx * age_s) * 10),
+                _told((known.y + known.vy * age_s) * 10),
+                _told(known.vx * 100),
+                _told(known.vy * 100),
             )
         return Where(node, known.where_number, place, known.extra, known.lacks)
 
@@ -217,6 +217,11 @@ class Records:
         """The numbers of the newest want and where known of a node; 0 where there is none."""
         known = self.known.get(node)
         return (0, 0) if known is None else (known.want_number, known.where_number)
+
+
+def _told(value: float) -> int:
+    """A coordinate or a speed as it is told."""
+    return max(-PLACE_MAX, min(PLACE_MAX, round(value)))
 
 
 def _mixed(node: int, number: int) -> int:

@@ -15,7 +15,7 @@ from roamcast.events import Event
 from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.links import Links
-from roamcast.protocols.waymark.messages import Carry, Hello, Receipt, Spread
+from roamcast.protocols.waymark.messages import AGE_DS_MAX, Carry, Hello, Receipt, Spread
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.receipts import ReceiptsDue, receipted
 
@@ -149,7 +149,7 @@ class Repair(Component):
 
     def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
         lost: set[int] = set()
-        age_ds = int(10 * (self.host.now() - awaited.born_s))
+        age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
             if self._links.is_doubtful(group[0]):
