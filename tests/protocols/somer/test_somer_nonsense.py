@@ -47,7 +47,7 @@ addresses = st.integers(NOBODY, 5)
 few = st.integers(0, 4)
 sequences = st.one_of(few, st.sampled_from([SEQUENCE_MAX - 1, SEQUENCE_MAX]))
 levels = st.one_of(few, st.just(2**31 - 1))
-paths = st.lists(addresses, max_size=3).map(tuple)
+paths = st.lists(st.integers(0, 5), max_size=3).map(tuple)
 types = st.lists(few, max_size=3).map(tuple)
 distances = st.lists(st.tuples(addresses, levels), max_size=3).map(tuple)
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -67,8 +67,8 @@ messages = st.one_of(
     st.builds(SequenceRequest, sequences, addresses, levels, paths),
     st.builds(SequenceGrant, addresses, sequences, levels, addresses, paths),
     st.builds(Publication, levels, st.booleans(), events),
-    st.builds(Appraisal, addresses, st.just(ALL), floats, paths),
-    st.builds(Appraised, addresses, floats, paths),
+    st.builds(Appraisal, st.integers(0, 5), st.just(ALL), floats, paths),
+    st.builds(Appraised, st.integers(0, 5), floats, paths),
     st.builds(RouteReport, distances),
     st.builds(Announcement, interests, roles),
     st.builds(
