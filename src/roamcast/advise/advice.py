@@ -19,6 +19,7 @@ Outcome = Literal["certain", "level", "cautious", "unclear", "none"]
 were not told apart. cautious: others may be better, but whether they meet the demands is not certain. unclear: that is
 so of all. none: all certainly miss them."""
 
+KEY_FILE = "network.key"
 GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
 
 
@@ -132,13 +133,14 @@ def estimate(found: Interval) -> Estimate:
 
 
 def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str, ...]:
-    """What simulates the choice, and what runs it live."""
+    """What simulates the choice, makes a key for the network, and runs the choice live."""
     chosen = ["--protocol", candidate.protocol, *candidate.settings]
     width_m, height_m = scenario.area_m
     site = ["--site", f"{width_m:g}x{height_m:g}", "--range", f"{scenario.radio.range_m:g}"]
-    live = ["--address", "1", "--broadcast", GROUP, "--language", scenario.workload.language, *site]
+    live = ["--address", "1", "--broadcast", GROUP, "--language", scenario.workload.language, *site, "--key", KEY_FILE]
     return (
         shlex.join(["roamcast", "simulate", "--scenario", source, *chosen]),
+        shlex.join(["roamcast", "key", "new", KEY_FILE]),
         shlex.join(["roamcast", "node", *chosen, *live]),
     )
 
