@@ -33,6 +33,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from roamcast.campaign.commits import FAILED, Outcome
+from roamcast.campaign.interruption import deferred_signals
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.reasons import reason, worker_died
 from roamcast.campaign.shipping import on_path
@@ -103,7 +104,7 @@ class Execution:
         retries: deque[list[PlannedRun]] = deque()  # halves of batches whose worker died
         jobs: dict[Future[list[bytes]], _Batch] = {}
         outcomes: list[Outcome] = []
-        with ThreadPoolExecutor(UNDER_WAY) as threads:
+        with deferred_signals() as hand_over_signals, ThreadPoolExecutor(UNDER_WAY) as threads:
             try:
                 while waiting or retries or jobs:
                     while (waiting or retries) and len(jobs) < (UNDER_WAY if self._lengths.known else 1):
@@ -113,6 +114,7 @@ class Execution:
                     for job in ended:
                         outcomes += self._settle(job, jobs.pop(job), retries)
                     self._report(jobs.values())
+                    hand_over_signals()
             except BaseException as error:
                 self._abandon(jobs, error)
                 raise
