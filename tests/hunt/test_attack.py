@@ -16,7 +16,7 @@ from roamcast.seeds import Random
 MESSAGES = int(os.environ.get("ROAMCAST_NONSENSE", "400"))
 PARAMETERS: dict[str, dict[str, Any]] = {"overlays": {"brokers": "1-2"}}
 DEPLOYABLE = [name for name, protocol in PROTOCOLS.items() if not protocol.is_limit]
-STAYS_MISLED = {"waymark"}
+STAYS_MISLED: set[str] = set()
 """Hearsay is believed by nodes that do not hear the node it is about; it has no end until records are signed."""
 
 

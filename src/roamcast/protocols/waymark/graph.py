@@ -23,6 +23,9 @@ SAFE: Final = 0.98
 LOOSE: Final = 1.03
 """Shares of the reach within which a link counts as safe, and as possible."""
 
+LACKED_MIN: Final = 2
+"""A node that so many others lack counts as silent."""
+
 
 class Graph(Adjacency):
     def __init__(self, host: Host, records: Records, places: Places, links: Links) -> None:
@@ -35,6 +38,7 @@ class Graph(Adjacency):
         self._safe: dict[int, int] = {}
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
+        self._silent = 0  # nodes that their neighbours do not hear any more
         self._cells: dict[tuple[int, int], list[Known]] = {}
         self._x: list[float] = []
         self._y: list[float] = []
@@ -50,6 +54,7 @@ class Graph(Adjacency):
         self._safe.clear()
         self._loose.clear()
         self._cells.clear()
+        self._find_silent()
         side_m = max(LOOSE * self._places.reach_m, 1.0)
         xs, ys = self._x, self._y
         xs.clear()
@@ -67,6 +72,25 @@ class Graph(Adjacency):
                 self._cells.setdefault((int(x // side_m), int(y // side_m)), []).append(known)
             xs.append(x)
             ys.append(y)
+
+    def _find_silent(self) -> None:
+        """A node that several others nearby say they cannot hear, and that has said nothing since, has no links."""
+        records = self._records
+        lacked: dict[int, int] = {}
+        for known in records.known.values():
+            for node in known.lacks:
+                other = records.known.get(node)
+                if other is not None and other.where_s < known.where_s:
+                    lacked[node] = lacked.get(node, 0) + 1
+        self._silent = 0
+        for node, times in lacked.items():
+            if times >= LACKED_MIN and node not in self._links.neighbours():
+                self._silent |= 1 << records.known[node].index
+
+    def is_silent(self, node: int) -> bool:
+        """Whether a node counts as silent by what others say."""
+        self.refresh()
+        return bool(self._silent & self.bit(node))
 
     def bit(self, node: int) -> int:
         known = self._records.known.get(node)
@@ -126,7 +150,7 @@ class Graph(Adjacency):
             found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
         if index == own or found >> own & 1:
             found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
-        return found
+        return 0 if self._silent >> index & 1 else found & ~self._silent
 
     def _newer_word(self, known: Known, says: int, said_of: int) -> int:
         """Links that only one of two nodes lists, and that one spoke last."""

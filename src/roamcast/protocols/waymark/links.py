@@ -31,6 +31,10 @@ RARE: Final = 0.03
 DOUBT: Final = 0.3
 """A link over which nothing was heard for this share of a hello period is doubtful."""
 
+SURE_QUALITY: Final = 0.9
+SURE_CHANGE: Final = 0.03
+"""A link of at least this quality that has changed since it was heard last with at most this probability is sure."""
+
 CUT_S: Final = 90.0
 """A link is cut for this long unless something is heard over it."""
 
@@ -139,6 +143,16 @@ class Links(Component):
             return not self._places.is_near(address)
         silent_s = self.host.now() - neighbour.heard_s
         return silent_s > DOUBT * neighbour.period_s and not self._places.is_near(address)
+
+    def is_sure(self, address: int) -> bool:
+        """Whether a frame to that neighbour arrives almost certainly: few were lost so far, and it is still there by
+        its place, or was heard so recently that the link has hardly had time to change."""
+        neighbour = self.known.get(address)
+        if neighbour is None or neighbour.is_cut or neighbour.quality < SURE_QUALITY:
+            return False
+        if self._places.is_near(address):
+            return True
+        return self._churn_per_s * (self.host.now() - neighbour.heard_s) < SURE_CHANGE
 
     def is_stranger(self, address: int) -> bool:
         """Whether only one hello of that neighbour was heard so far."""

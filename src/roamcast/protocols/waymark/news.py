@@ -4,26 +4,37 @@ A record that changes is told to the neighbours, and on from node to node until 
 on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
 turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
 
+Whoever is far from a node need not know its place well: what counts is the direction. So a turn is passed on at once
+to the node's neighbours, and the later the farther away from it: before the direction in which it is seen is off by
+more than `angle`. By then there is company, in a frame of news or in a hello.
+
 Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a
-while, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is done at
-once.
+while, one lists the marks of all its records, and others tell it what differs. With a stranger, this is done at once.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
+from math import hypot, inf
 from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import NEIGHBOURS_MAX, Links
-from roamcast.protocols.waymark.messages import Hello, News, Want, Where
+from roamcast.protocols.waymark.messages import Hello, Listed, News, Want, Where
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.pending import WANT, WHERE, PendingNews
+from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
 
 _NOBODY: Final[frozenset[int]] = frozenset()
 
+
+COURSE_MPS: Final = 0.1
+"""A change of velocity below this is not a turn."""
+
+LISTED_MAX: Final = 200
+"""A listing names so many nodes at most."""
 
 LIST_NEWCOMER_S: Final = 2.0
 LIST_STRANGER_S: Final = 30.0
@@ -43,6 +54,7 @@ class Spreading(Component):
         records: Records,
         links: Links,
         graph: Graph,
+        places: Places,
         pending: PendingNews,
         on_want: Callable[[int], None],
     ) -> None:
@@ -51,6 +63,7 @@ class Spreading(Component):
         self._records = records
         self._links = links
         self._graph = graph
+        self._places = places
         self._pending = pending
         self._on_want = on_want
         self._learned_s = host.now()  # when anything new was learned last
@@ -123,21 +136,40 @@ class Spreading(Component):
         around = self._around_of(sender)
         for want in wants:
             if want.node == self.host.address:
-                self._heard_of_itself(want.number, self._records.own.want_number, WANT)
+                if self._records.outdo_want(want):
+                    self.own_want_changed()
                 continue
             verdict = self._records.learn_want(want, want.node == sender)
-            self._consider(WANT, want.node, sender, around, verdict, True)
+            self._consider(WANT, want.node, sender, around, verdict, self._parameters.news_s)
             if verdict == 1:
                 self._on_want(want.node)
         for where in wheres:
             if where.node == self.host.address:
-                self._heard_of_itself(where.number, self._records.own.where_number, WHERE)
+                if self._records.outdo_where(where):
+                    self.own_where_changed(True)
                 continue
+            within_s = self._patience_s(where)
             verdict = self._records.learn_where(where, where.node == sender)
-            self._consider(WHERE, where.node, sender, around, verdict, where.place is not None)
+            self._consider(WHERE, where.node, sender, around, verdict, within_s)
+            if verdict == 1 and self.host.address in where.lacks and self._graph.is_silent(self.host.address):
+                self._records.reissue_where()  # this node is there: its own word voids what others say
+                self.own_where_changed(True)
+
+    def _patience_s(self, where: Where) -> float:
+        """How long a new where may wait until it is passed on."""
+        if where.place is None:
+            return inf
+        before = self._records.known.get(where.node)
+        if before is None or not before.has_place or not self._records.own.has_place:
+            return self._parameters.news_s
+        turn_mps = hypot(where.place[2] / 100 - before.vx, where.place[3] / 100 - before.vy)
+        if turn_mps < COURSE_MPS:
+            return 2 * self._parameters.news_s
+        distance_m = self._places.distance_m(self._records.own, before)
+        return max(self._parameters.news_s, self._parameters.angle * distance_m / turn_mps)
 
     def _consider(
-        self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, is_urgent: bool
+        self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, within_s: float
     ) -> None:
         """A neighbour told a record: what to do about it."""
         if verdict == 0:
@@ -145,23 +177,14 @@ class Spreading(Component):
         elif verdict > 0:
             self._learned_s = self.host.now()
             self._pending.renew(kind, node, sender, around)
-            if is_urgent:
+            if within_s < inf:
                 lacking = len(self._around() - around)
                 if lacking:
                     share = min(1.0, 3 / (2 + lacking))  # who has the most to tell goes first
-                    self._tell_within(self._parameters.news_s * (0.1 + 0.9 * share * self.host.random.random()))
-        elif is_urgent:
+                    self._tell_within(within_s * (0.1 + 0.9 * share * self.host.random.random()))
+        elif within_s < inf:
             self._pending.ask(kind, node, sender)
             self._tell_within(self._parameters.news_s)
-
-    def _heard_of_itself(self, told: int, own: int, kind: int) -> None:
-        """Somebody has a record of this node that is newer than its own: from an earlier life, or made up."""
-        if told > own:
-            self._records.skip_to(kind == WANT, told)
-            if kind == WANT:
-                self.own_want_changed()
-            else:
-                self.own_where_changed(True)
 
     # -- Telling ------------------------------------------------------------------------------------------------------
 
@@ -194,25 +217,27 @@ class Spreading(Component):
     def _list(self, key: int) -> None:
         self._is_listing_due = False
         self._listed_s = self.host.now()
-        listing: list[int] = []
-        for node in sorted(self._records.known)[:200]:
-            listing.extend((node, *self._records.numbers(node)))
-        self.host.broadcast(News(is_listing=True, listing=tuple(listing)))
+        listing = tuple((node, *self._records.marks(node)) for node in sorted(self._records.known)[:LISTED_MAX])
+        self.host.broadcast(News(is_listing=True, listing=listing))
 
-    def _compare(self, sender: int, listing: tuple[int, ...]) -> None:
-        theirs = {listing[at]: (listing[at + 1], listing[at + 2]) for at in range(0, len(listing) - 2, 3)}
+    def _compare(self, sender: int, listing: tuple[Listed, ...]) -> None:
+        theirs = {node: (want_mark, where_mark) for node, want_mark, where_mark in listing}
         found = False
         for node in sorted(self._records.known):
-            want_number, where_number = self._records.numbers(node)
+            want_mark, where_mark = self._records.marks(node)
             their_want, their_where = theirs.get(node, (0, 0))
-            if want_number > their_want and node != sender:
+            if want_mark and want_mark != their_want:
                 self._pending.ask(WANT, node, sender)
                 found = True
-            if where_number > their_where and node != sender:
+            if where_mark and where_mark != their_where:
                 self._pending.ask(WHERE, node, sender)
                 found = True
         if found:
             self._tell_within(0.05 + 0.5 * self.host.random.random())
-        is_behind = any(self._records.numbers(node) < numbers for node, numbers in theirs.items())
+        is_behind = any(
+            (want_mark and not marks[0]) or (where_mark and not marks[1])
+            for node, (want_mark, where_mark) in theirs.items()
+            for marks in (self._records.marks(node),)
+        )
         if is_behind:
             self._list_within(1.0 + max(0.0, self._settled_s - self.host.now()))

@@ -89,7 +89,7 @@ class Waymark(ComposedProtocol):
         self.graph = Graph(host, self.records, places, self.links)
         self.custody = Custody(host, parameters, self.records, self.graph, self._resume)
         self.news = Spreading(
-            host, parameters, self.records, self.links, self.graph, pending, self.custody.learned_want
+            host, parameters, self.records, self.links, self.graph, places, pending, self.custody.learned_want
         )
         self.whereabouts = Whereabouts(host, parameters, self.records, self.links, places, self.news)
         self.repair = Repair(host, parameters, self.links, receipts, self._resume)

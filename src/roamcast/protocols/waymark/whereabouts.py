@@ -18,7 +18,8 @@ from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
 
 LACKS_REST_S: Final = 3.0
-"""A node tells exceptions at most this often."""
+REST_MAX_S: Final = 30.0
+"""A node tells exceptions no sooner than the first after it told anything; the second is time enough for any."""
 
 
 class WhereaboutsTimer(StrEnum):
@@ -77,7 +78,7 @@ class Whereabouts(Component):
             return
         self._find_exceptions()
         is_urgent = not set(self._lacks) <= set(own.lacks)
-        if is_urgent or rest_s >= self._parameters.where_periods * self._links.period_s:
+        if is_urgent or rest_s >= min(self._parameters.where_periods * self._links.period_s, REST_MAX_S):
             self._links_then = self._links.changes
             if self._lacks != own.lacks or self._extra != own.extra:
                 self._tell(is_urgent)
