@@ -8,7 +8,7 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.sender_tree import grow_tree, indices
-from roamcast.protocols.waymark.custody import Custody
+from roamcast.protocols.waymark.custody import Custody, size_bytes
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import AGE_DS_MAX, Carry, Spread
@@ -20,6 +20,9 @@ from roamcast.protocols.waymark.repair import Repair
 
 SPREAD_S: Final = 15.0
 """An event is spread to everybody for the sake of the same destination at most this often."""
+
+CARRY_BYTES: Final = 24
+"""What a frame with an event takes beside the event, its destinations and receipts."""
 
 SLACK_S: Final = 0.3
 """Times that nodes tell each other are as exact as this."""
@@ -191,7 +194,10 @@ class Forwarding(Component):
                 self._repair.owe_receipt_now(event_id)  # nobody else hears that frame
             return
         receipts = self._receipts.take_all()
-        self.host.broadcast(Carry(task.hops, age_ds, task.round, tuple(groups), soon, receipts, event))
+        taken = CARRY_BYTES + size_bytes(event) + 3 * sum(map(len, groups)) + 3 * len(receipts)
+        wants, wheres = self._news.take_along(self.host.frame_bytes_max - taken)
+        carry = Carry(task.hops, age_ds, task.round, tuple(groups), soon, receipts, event, wants, wheres)
+        self.host.broadcast(carry)
         self._repair.expect(event, task.hops, task.round, task.born_s, groups, soon)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:

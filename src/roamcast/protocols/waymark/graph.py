@@ -192,9 +192,9 @@ class Graph(Adjacency):
                     dx = self._x[other.index] - x
                     dy = self._y[other.index] - y
                     if dx * dx + dy * dy <= limit and other is not known:
-                        if lacks and self._records.nodes[other.index] in lacks:
+                        if lacks and known.where_s >= other.reborn_s and self._records.nodes[other.index] in lacks:
                             continue
-                        if other.lacks and node in other.lacks:
+                        if other.lacks and other.where_s >= known.reborn_s and node in other.lacks:
                             continue
                         found |= 1 << other.index
         return found

@@ -97,6 +97,8 @@ class Carry(Message, frozen=True, tag=18):
     soon: SmallCounter  # the first so many groups are to be heard of soon; the others confirm when it suits them
     receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event
+    wants: tuple[Want, ...] = ()  # news that travels along
+    wheres: tuple[Where, ...] = ()
 
 
 class Spread(Message, frozen=True, tag=19):

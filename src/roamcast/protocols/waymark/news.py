@@ -17,11 +17,11 @@ from enum import StrEnum
 from math import hypot, inf
 from typing import Final
 
-from roamcast.protocols.api import Host
+from roamcast.protocols.api import Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import NEIGHBOURS_MAX, Links
-from roamcast.protocols.waymark.messages import Hello, Listed, News, Want, Where
+from roamcast.protocols.waymark.messages import Carry, Hello, Listed, News, Want, Where
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.pending import WANT, WHERE, PendingNews
 from roamcast.protocols.waymark.places import Places
@@ -36,9 +36,23 @@ COURSE_MPS: Final = 0.1
 LISTED_MAX: Final = 200
 """A listing names so many nodes at most."""
 
-LIST_NEWCOMER_S: Final = 2.0
+WANTS_REST_S: Final = 4.0
+LIST_S: Final = 10.0
+"""A node lists its records if it has learned no want for so long and a neighbour still knows others, but not again
+for so long."""
+
 LIST_STRANGER_S: Final = 30.0
-"""A node lists its records no sooner than this after the last time: for a newcomer, for another stranger."""
+"""A node lists its records for a stranger no sooner than this after the last time."""
+
+START_WINDOW: Final = 3.0
+"""After a start, news waits so many times longer."""
+
+NEWCOMER_HELLOS: Final = 2
+ANSWER_S: Final = 4.0
+"""A node that has said so few hellos is told everything, and then not again for this long."""
+
+RIDE_BYTES: Final = 90
+"""Of a frame with an event, news takes no more than this."""
 
 
 class NewsTimer(StrEnum):
@@ -66,6 +80,7 @@ class Spreading(Component):
         self._places = places
         self._pending = pending
         self._on_want = on_want
+        self._want_learned_s = host.now()
         self._learned_s = host.now()  # when anything new was learned last
         self._settled_s = host.now() + parameters.settle_s
         self.has_agreed = False  # a neighbour's wants were the same as this node's
@@ -75,10 +90,12 @@ class Spreading(Component):
         self._tell_due_s = -1.0
         self._is_listing_due = False
         self._listed_s = -1e9
+        self._answered: dict[int, float] = {}  # newcomers, and when they were answered
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Hello, self._on_hello)
         inputs.on(News, self._on_news)
+        inputs.on_any_message(self._on_any_message)
         inputs.on_timer(NewsTimer.TELL, self._tell)
         inputs.on_timer(NewsTimer.LIST, self._list)
 
@@ -98,21 +115,41 @@ class Spreading(Component):
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.wants, hello.wheres)
         records = self._records
+        now = self.host.now()
         if hello.wants_digest == records.wants_digest:
             self.has_agreed = True
             if hello.wheres_digest == records.wheres_digest:
                 self._differs.pop(sender, None)
                 return
         elif self.has_agreed and self._links.is_stranger(sender):  # a newcomer, or from another part of the network
-            rest_s = LIST_NEWCOMER_S if hello.number <= 2 else LIST_STRANGER_S
-            if self.host.now() - self._listed_s > rest_s:
+            if hello.number <= NEWCOMER_HELLOS:
+                self._answer_newcomer(sender)
+            elif self.host.now() - self._listed_s > LIST_STRANGER_S:
                 self._list_within(0.5)
+        elif min(now - self._want_learned_s, now - self._settled_s) > WANTS_REST_S and now - self._listed_s > LIST_S:
+            self._list_within(1.0)  # wants spread at once; by now they should agree
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
         if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
             self._list_within(0.5)
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
+
+    def _answer_newcomer(self, newcomer: int) -> None:
+        """Tells it everything; its neighbours share that, because each leaves out what another has told."""
+        now = self.host.now()
+        for node in [node for node, answered_s in self._answered.items() if now - answered_s > ANSWER_S]:
+            del self._answered[node]
+        if newcomer in self._answered or len(self._answered) >= NEIGHBOURS_MAX:
+            return
+        self._answered[newcomer] = now
+        for node in self._records.known:
+            want_mark, where_mark = self._records.marks(node)
+            if want_mark and node != newcomer:
+                self._pending.ask(WANT, node, newcomer)
+            if where_mark and node != newcomer:
+                self._pending.ask(WHERE, node, newcomer)
+        self._tell_within(0.05 + 0.5 * self.host.random.random())
 
     def is_settled(self) -> bool:
         """Whether this node knows what its neighbours know, or has had time enough to learn it."""
@@ -132,8 +169,14 @@ class Spreading(Component):
                 self.host.cancel_timer((NewsTimer.LIST, 0))
             self._compare(sender, news.listing)
 
+    def _on_any_message(self, sender: int, message: Message) -> None:
+        if type(message) is Carry and (message.wants or message.wheres):
+            self._learn(sender, message.wants, message.wheres)
+
     def _learn(self, sender: int, wants: tuple[Want, ...], wheres: tuple[Where, ...]) -> None:
         around = self._around_of(sender)
+        if self._answered:
+            around |= {node for node, answered_s in self._answered.items() if self.host.now() - answered_s < ANSWER_S}
         for want in wants:
             if want.node == self.host.address:
                 if self._records.outdo_want(want):
@@ -142,6 +185,7 @@ class Spreading(Component):
             verdict = self._records.learn_want(want, want.node == sender)
             self._consider(WANT, want.node, sender, around, verdict, self._parameters.news_s)
             if verdict == 1:
+                self._want_learned_s = self.host.now()
                 self._on_want(want.node)
         for where in wheres:
             if where.node == self.host.address:
@@ -198,7 +242,8 @@ class Spreading(Component):
 
     def _tell_within(self, delay_s: float) -> None:
         if self.host.now() < self._settled_s:  # many start at once: links first, then everything in few frames
-            delay_s = self._settled_s - self.host.now() + self._parameters.news_s * self.host.random.random()
+            window_s = START_WINDOW * self._parameters.news_s
+            delay_s = self._settled_s - self.host.now() + window_s * self.host.random.random()
         due_s = self.host.now() + delay_s
         if self._tell_due_s < self.host.now() or due_s < self._tell_due_s:
             self._tell_due_s = due_s
@@ -211,6 +256,12 @@ class Spreading(Component):
             self.host.broadcast(News(wants, wheres))
             if len(self._pending):
                 self._tell_within(0.05 + 0.05 * self.host.random.random())
+
+    def take_along(self, room_bytes: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
+        """News for a frame that is sent anyway and has so much room."""
+        if room_bytes < RIDE_BYTES or not len(self._pending):
+            return (), ()
+        return self._pending.take(self._around(), RIDE_BYTES)
 
     # -- Comparing ----------------------------------------------------------------------------------------------------
 

@@ -32,8 +32,8 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "vx", "vy", "want_mark",
-        "want_number", "wanted_since_s", "where_mark", "where_number", "where_s", "x", "y",
+        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "vx", "vy",
+        "want_mark", "want_number", "wanted_since_s", "where_mark", "where_number", "where_s", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
@@ -45,6 +45,7 @@ class Known:
         self.where_number = 0
         self.where_mark = 0  # 0: no where known
         self.where_s = -1e9  # when its where became known here
+        self.reborn_s = -1e9  # when the first where of its present life became known here
         self.has_place = False
         self.x = self.y = self.vx = self.vy = 0.0  # m, m/s
         self.place_s = 0.0  # when it was there
@@ -240,6 +241,8 @@ class Records:
     def _number_where(self, known: Known, number: int) -> None:
         node = self.nodes[known.index]
         self.wheres_digest ^= _mixed(node, known.where_mark)
+        if number >> LIFE_BITS != known.where_number >> LIFE_BITS:
+            known.reborn_s = self.host.now()
         known.where_number = number
         known.where_mark = _where_mark(known, number)
         known.where_s = self.host.now()

@@ -2,8 +2,8 @@
 
 That a relay is heard passing an event on is its receipt. Leaves confirm what they got, several events in one short
 frame, or on a frame that they send anyway: soon over links that are in doubt, at leisure over those that are sure.
-Whoever is not heard in time gets the event again, in a frame that the link acknowledges. If that fails too, the link is
-broken, and what was to go over it is planned anew.
+Whoever is not heard in time gets the event again. If that fails too, the link is broken, and what was to go over it is
+planned anew.
 
 How long to wait is learned: from sending to hearing the first relay it takes a millisecond on 802.11 and a second or
 more on LoRa. Relays that are named in the same frame take turns at that distance, so that they do not collide.
@@ -30,7 +30,7 @@ class RepairTimer(StrEnum):
 class Awaited:
     """Who has not confirmed an event yet."""
 
-    __slots__ = ("born_s", "event", "first", "hops", "leaves", "relays", "round", "sent_s")
+    __slots__ = ("born_s", "event", "first", "hops", "leaves", "relays", "reminded", "round", "sent_s")
 
     def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
@@ -39,6 +39,7 @@ class Awaited:
         self.born_s = born_s
         self.relays: dict[int, tuple[int, ...]] = {}  # relay -> its group
         self.leaves: dict[int, float] = {}  # leaf -> until when it should have confirmed
+        self.reminded: set[int] = set()  # who was sent the event a second time
         self.first = NOBODY  # the relay whose turn comes first
         self.sent_s = 0.0
 
@@ -139,7 +140,8 @@ class Repair(Component):
             if sender == awaited.first and sender in awaited.relays:
                 self._responded(self.host.now() - awaited.sent_s)
             awaited.relays.pop(sender, None)
-            awaited.leaves.pop(sender, None)
+            if awaited.leaves.pop(sender, None) is not None and sender not in awaited.reminded:
+                self._links.note_arrival(sender)
             if not awaited.relays and not awaited.leaves:
                 del self._awaited[event_id]
 
@@ -162,21 +164,33 @@ class Repair(Component):
             groups: list[tuple[int, ...]] = [(leaf,) for leaf, due_s in sorted(awaited.leaves.items()) if due_s <= now]
             for group in groups:
                 del awaited.leaves[group[0]]
-            self._await_leaves(awaited)
             self._remind(awaited, groups)
+            self._await_leaves(awaited)
 
     def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
+        """Over a good link, a neighbour that is not heard is probably gone: it gets one more frame, with others, before
+        the link is cut. Over other links, the link itself repeats the frame until it arrives."""
         lost: set[int] = set()
+        together: list[tuple[int, ...]] = []
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if self._links.is_doubtful(group[0]):
+            if group[0] in awaited.reminded or self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
+            elif self._links.is_good(group[0]):
+                self._links.note_loss(group[0])
+                awaited.reminded.add(group[0])
+                together.append(group)
             else:
                 groups = (group,) if len(group) > 1 else ()  # a leaf's link confirms
                 self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, groups, 0, (), awaited.event))
-        if not awaited.relays and not awaited.leaves:
+        if together:
+            soon = len(together)
+            carry = Carry(awaited.hops, age_ds, awaited.round, tuple(together), soon, (), awaited.event)
+            self.host.broadcast(carry)
+            self.expect(awaited.event, awaited.hops, awaited.round, awaited.born_s, together, soon)
+        elif not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
             self._on_lost(awaited.event, lost, awaited.hops, awaited.round, awaited.born_s)

@@ -91,7 +91,7 @@ class Waymark(ComposedProtocol):
         self.news = Spreading(
             host, parameters, self.records, self.links, self.graph, places, pending, self.custody.learned_want
         )
-        self.whereabouts = Whereabouts(host, parameters, self.records, self.links, places, self.news)
+        self.whereabouts = Whereabouts(host, parameters, self.records, self.links, places, self.graph, self.news)
         self.repair = Repair(host, parameters, self.links, receipts, self._resume)
         self.forwarding = Forwarding(
             host, parameters, self.records, self.links, self.graph, self.news, receipts, self.repair, self.custody
