@@ -16,7 +16,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
     check_s: float = 0.5  # how often it looks
     news_s: float = 1.0  # urgent news wait up to this long for company
-    where_periods: float = 4.0  # a change of links is told to the network at most every so many hello periods
+    where_periods: float = 10.0  # a change of links is told to the network at most every so many hello periods
     settle_s: float = 1.5  # a node that starts listens for this long before it passes records on
     # Forwarding
     jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this

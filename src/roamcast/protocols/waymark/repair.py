@@ -175,10 +175,12 @@ class Repair(Component):
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if group[0] in awaited.reminded or self._links.is_doubtful(group[0]):
+            is_good = self._links.is_good(group[0])
+            is_doubtful = self._links.is_doubtful(group[0]) and not (is_good and len(group) == 1)
+            if group[0] in awaited.reminded or is_doubtful:
                 self._links.cut(group[0])
                 lost.update(group)
-            elif self._links.is_good(group[0]):
+            elif is_good:
                 self._links.note_loss(group[0])
                 awaited.reminded.add(group[0])
                 together.append(group)
