@@ -1,16 +1,16 @@
 """What a datagram looks like. Pure: bytes in, a datagram or the reason to drop it out; nothing here ever raises.
 
-A datagram is a fixed header and, unless it is an acknowledgement, one message of the network's protocol:
+A datagram is a fixed header and, unless it is an acknowledgement or a beacon, one message of the network's protocol:
 
 | bytes | field | |
 |---|---|---|
 | 1 | magic | `MAGIC`: not a stray datagram of another application |
 | 1 | version | `VERSION`: of this layout and of the messages |
 | 4 | network | hash of the network's and the protocol's name: strangers on the same port stay strangers |
-| 1 | kind | broadcast, unicast or acknowledgement |
+| 1 | kind | broadcast, unicast, acknowledgement or beacon |
 | 4 | sender | its address |
-| 4 | receiver | its address; `EVERYBODY` on a broadcast |
-| 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; 0 on a broadcast |
+| 4 | receiver | its address; `EVERYBODY` on a broadcast or beacon |
+| 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; 0 on a broadcast or beacon |
 | rest | body | MessagePack, decoded into the protocol's union of message types, or a fragment of one |
 
 Integers are big-endian. Decoding against the union is the check of everything that comes from outside: a protocol never
@@ -47,6 +47,7 @@ class Frame(IntEnum):
     BROADCAST = 0
     UNICAST = 1
     ACKNOWLEDGEMENT = 2
+    BEACON = 3  # tells others that the sender is here (`discovery.py`)
 
 
 class Drop(Enum):
@@ -80,7 +81,7 @@ class Datagram(msgspec.Struct, frozen=True):
     sender: int
     receiver: int = EVERYBODY
     sequence: int = 0
-    message: Message | None = None  # None on an acknowledgement
+    message: Message | None = None  # None on an acknowledgement or beacon
 
 
 class Codec:
@@ -135,9 +136,9 @@ class Codec:
             return Drop.FOREIGN_NETWORK
         if not _is_consistent(kind, sender, receiver, sequence):
             return Drop.MALFORMED_HEADER
-        if kind == Frame.ACKNOWLEDGEMENT:
+        if kind in (Frame.ACKNOWLEDGEMENT, Frame.BEACON):
             is_bare = len(data) == HEADER_BYTES
-            return Datagram(Frame.ACKNOWLEDGEMENT, sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
+            return Datagram(Frame(kind), sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
         message = self.decode_message(data[HEADER_BYTES:])
         return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
 
@@ -145,6 +146,6 @@ class Codec:
 def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:
     if sender > ADDRESS_MAX:
         return False
-    if kind == Frame.BROADCAST:
+    if kind in (Frame.BROADCAST, Frame.BEACON):
         return receiver == EVERYBODY and sequence == 0
     return kind in (Frame.UNICAST, Frame.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX
