@@ -4,7 +4,7 @@ From Python:
 
 - `simulate(...)` simulates one network and returns its `Trace`.
 - `read_trace(directory)` reads one that was saved, by a simulation or by live nodes.
-- `campaign(file, out)` simulates many networks on Spark and returns what they measured.
+- `run_campaign(file, out)` simulates many networks on Spark and returns what they measured.
 - `Node(...)` is a live node: `await node.publish(...)`, `async for delivery in node.subscribe(...)`.
 - `Scenario` describes a network; `ConfigurationError` is every mistake of the caller, in one line.
 
@@ -19,7 +19,7 @@ from roamcast.form import settle
 
 if TYPE_CHECKING:
     from roamcast.errors import ConfigurationError
-    from roamcast.library.campaigns import CampaignResult, campaign
+    from roamcast.library.campaigns import CampaignResult, run_campaign
     from roamcast.library.nodes import Node, Published, Subscription
     from roamcast.library.simulations import simulate
     from roamcast.library.traces import Trace, read_trace
@@ -37,8 +37,8 @@ __all__ = [
     "Scenario",
     "Subscription",
     "Trace",
-    "campaign",
     "read_trace",
+    "run_campaign",
     "simulate",
 ]
 
@@ -53,7 +53,7 @@ _HOMES = {
     "Scenario": "world.scenario",
     "Subscription": "library.nodes",
     "Trace": "library.traces",
-    "campaign": "library.campaigns",
+    "run_campaign": "library.campaigns",
     "read_trace": "library.traces",
     "simulate": "library.simulations",
 }

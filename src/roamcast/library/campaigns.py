@@ -28,7 +28,7 @@ class CampaignResult(NamedTuple):
     report: str | None  # where the page is
 
 
-def campaign(
+def run_campaign(
     file: str | Path,
     out: str | Path,
     *,
