@@ -224,6 +224,10 @@ class Node:
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
+    def backlog(self) -> int:
+        """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
+        return self._host.backlog()
+
     def counters(self) -> dict[str, Any]:
         return {
             "address": self.settings.address,

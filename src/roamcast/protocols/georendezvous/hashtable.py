@@ -40,7 +40,8 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from roamcast.errors import CallerError
-from roamcast.protocols.api import Host, Timer
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.cells import Cell, touching
 from roamcast.protocols.georendezvous.messages import (
@@ -66,8 +67,9 @@ from roamcast.protocols.georendezvous.routing import CellRouter, RouterListener
 from roamcast.protocols.georendezvous.steering import closer
 from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
 
-FRAME_BYTES: Final = 1200  # of entries in one frame
-ENTRY_OVERHEAD_BYTES: Final = 32
+PACKET_BYTES: Final = 80
+"""What a packet with one leg, on a tour, adds to its payload."""
+
 REQUESTS_MAX: Final = 64  # of `get`, whose answers are collected
 
 NEVER_S: Final = float("inf")
@@ -260,7 +262,7 @@ class CellHashTable(Component, RouterListener):
                 tell_stored(shelf, entry, before.get((entry.owner, entry.slot)))
 
     def _tell(self, shelf: Shelf, entries: Iterable[Entry], newcomer: int | None = None) -> None:
-        for batch in _batches(entries):
+        for batch in self._batches(entries, Replica(shelf.home, shelf.key, ())):
             replica = Replica(shelf.home, shelf.key, tuple(batch))
             if newcomer is None:
                 shelf.repeated_s = self.host.now()
@@ -304,7 +306,7 @@ class CellHashTable(Component, RouterListener):
         shelf = self.store.shelf(question.key)
         entries = () if shelf is None else shelf.entries(self.host.now())
         present = [entry for entry in entries if entry.value is not None]
-        for batch in list(_batches(present)) or [[]]:
+        for batch in self._batches(present, Found(question.key, question.request, ())) or [[]]:
             found = Found(question.key, question.request, tuple(batch))
             self.router.send_to_node(question.asker, question.asker_at, found)
 
@@ -392,8 +394,13 @@ class CellHashTable(Component, RouterListener):
 
     def _handovers(self, shelf: Shelf) -> Iterator[Handover]:
         origin = shelf.home if shelf.home == self.router.cell else None
-        for batch in _batches(shelf.entries(self.host.now())):
+        for batch in self._batches(shelf.entries(self.host.now()), Handover(shelf.key, (), origin)):
             yield Handover(shelf.key, tuple(batch), origin)
+
+    def _batches(self, entries: Iterable[Entry], message: Message) -> list[list[Entry]]:
+        """The entries, as many at a time as fit a frame with `message`, which is sent as it is or in a packet."""
+        room = room_bytes(self.host, message) - PACKET_BYTES
+        return batches(entries, encoded_bytes, room, ENTRIES_MAX)
 
     def _hand_over(self, shelf: Shelf, not_within_s: float = 0.0) -> None:
         """Sends the shelf to the home of its key, unless this node did so a moment ago."""
@@ -407,18 +414,3 @@ class CellHashTable(Component, RouterListener):
 
 def _rank(key: str, member: int) -> bytes:
     return blake2b(f"{key}@{member}".encode(), digest_size=8).digest()
-
-
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """The entries in portions that fit a frame."""
-    batch: list[Entry] = []
-    size = 0
-    for entry in entries:
-        entry_bytes = ENTRY_OVERHEAD_BYTES + len(entry.value or b"")
-        if batch and (size + entry_bytes > FRAME_BYTES or len(batch) == ENTRIES_MAX):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += entry_bytes
-    if batch:
-        yield batch

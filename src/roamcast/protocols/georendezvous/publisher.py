@@ -13,6 +13,7 @@ from math import dist
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Point
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.buckets import Buckets
 from roamcast.protocols.georendezvous.clients import Publishing, encoded
@@ -66,8 +67,8 @@ class Publisher(Component):
             keys = [(point, key_of(bucket, point)) for point in range(self._points)]
             legs = [Leg(router.target(key), NOBODY, point) for point, key in keys if self._is_wanted(key)]
             notification = Notification(bucket, event, router.here)
-            for first in range(0, len(legs), self._legs_max):
-                router.send(tuple(legs[first : first + self._legs_max]), notification)
+            for some in batches_of(legs, self._legs_max):
+                router.send(some, notification)
 
     def _refresh_if_due(self) -> None:
         """Refreshes when it is time, or when answers would no longer find this node."""

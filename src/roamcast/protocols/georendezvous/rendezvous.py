@@ -16,6 +16,7 @@ the cell. Any member that takes a packet does what is due, so no single member m
 from typing import Final
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.cells import Vertex
 from roamcast.protocols.georendezvous.clients import following, publishing
@@ -84,8 +85,8 @@ class Rendezvous(Component):
             router.send_to_node(publisher, message.publisher_at, Repel(key))
             return
         onward = ForwardedNotification(message.bucket, event, message.publisher_at)
-        for first in range(0, len(legs), self._legs_max):
-            router.send(tuple(legs[first : first + self._legs_max]), onward, hops)
+        for some in batches_of(legs, self._legs_max):
+            router.send(some, onward, hops)
 
     def _correct(self, shelf: Shelf, publisher: int, version: int, advertisement: bytes | None) -> None:
         client = publishing(advertisement)

@@ -21,6 +21,7 @@ from typing import Final
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.messages import KINDS_MAX, Attach, Attached, Offer, Post, Seek
@@ -156,8 +157,7 @@ class Attachment(Component):
         if self.home == NOBODY:
             return
         interests = self._interests()
-        most = self._parameters.interests_per_part
-        parts = [tuple(interests[at : at + most]) for at in range(0, len(interests), most)] or [()]
+        parts = batches_of(interests, self._parameters.interests_per_part) or [()]
         for number, part in enumerate(parts):
             kinds = () if number else tuple(self._kinds)
             if self._parameters.client_filters:

@@ -42,6 +42,9 @@ UNWANTED: Final = "unwanted"  # an event came on a channel of this broker though
 FALSE_POSITIVE: Final = "false-positive"  # a summary matched, but no subscription does
 UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 
+ANSWER_BYTES: Final = 64
+"""What a Join Table with one member adds to the member's context."""
+
 UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
@@ -63,7 +66,9 @@ class Broker(Middleware):
         self._unicast = unicast
         self._notice = notice
         self.is_broker = host.random.random() < parameters.broker_share
-        self.clients = Clients(encoder, parameters.entries_max, host.random.randrange(VERSIONS))
+        context_bytes_max = host.frame_bytes_max - ANSWER_BYTES
+        version = host.random.randrange(VERSIONS)
+        self.clients = Clients(encoder, parameters.entries_max, context_bytes_max, version)
         self.publisher = Publisher(host, parameters, encoder)
         self.mesh = Mesh(host, parameters, self)
         self._searches = SeenCache()  # of clients

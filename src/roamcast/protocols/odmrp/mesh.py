@@ -40,14 +40,14 @@ from typing import Any, Final
 
 from roamcast.errors import PeerError
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
-from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTable, Member
+from roamcast.protocols.odmrp.messages import MEMBERS_MAX, Data, JoinAck, JoinRequest, JoinTable, Member
 from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
 from roamcast.protocols.odmrp.routes import Downstream, Route
-from roamcast.protocols.odmrp.sizes import in_frames
 from roamcast.protocols.seen import SeenCache
 
 
@@ -251,8 +251,9 @@ class Mesh(Component):
         members = [self._with_arrivals(route, member) for member in route.waiting.values()]
         route.waiting.clear()
         lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
-        for part in in_frames(members):
-            self.host.broadcast(JoinTable(publisher, route.upstream, part, lifetime_s))
+        room = room_bytes(self.host, JoinTable(publisher, route.upstream, (), lifetime_s))
+        for batch in batches(members, encoded_bytes, room, MEMBERS_MAX):
+            self.host.broadcast(JoinTable(publisher, route.upstream, tuple(batch), lifetime_s))
         for member in members:
             address = member.address
             route.sent[address] = member

@@ -26,6 +26,7 @@ from roamcast.protocols.routing import Control, Routed
 
 KINDS_MAX: Final = 64  # types of events that a client announces
 LISTED_MAX: Final = 4096  # members in one Join Request
+MEMBERS_MAX: Final = 256  # in one Join Table
 CONTEXT_BYTES_MAX: Final = 16384
 
 Hops = Annotated[int, Meta(ge=1, le=255)]
@@ -71,7 +72,7 @@ class JoinTable(Message, frozen=True, tag=17):
 
     publisher: Address
     next_hop: Address
-    members: Annotated[tuple[Member, ...], Meta(max_length=256)]
+    members: Annotated[tuple[Member, ...], Meta(max_length=MEMBERS_MAX)]
     lifetime_s: Lifetime = None  # of the shortest-lived route among the members'
 
 

@@ -10,6 +10,7 @@ from math import inf
 from typing import Final
 
 from roamcast.protocols.api import Host, Message
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.routing.discovery import RateLimit, SeenRequests
 from roamcast.protocols.routing.messages import Hello, Rerr, Rrep, Rreq
@@ -18,7 +19,6 @@ from roamcast.protocols.routing.routes import Losses, Route, RouteTable
 from roamcast.protocols.routing.sequence import MODULUS, newer, newest, successor
 
 HOPS_LIMIT: Final = 255  # what the messages can count
-DESTINATIONS_PER_ERROR: Final = 100  # so that an RERR fits a frame
 NUMBERS_PER_S: Final = 100  # own numbers start at the clock times this, well above the rate of requests
 
 
@@ -237,15 +237,14 @@ class Router(Component):
 
     def report(self, losses: Losses, keep: bool = False) -> None:
         """Tells neighbours that routes are gone: one by name, several by a broadcast."""
-        unreachable = tuple(losses.unreachable.items())
         if not losses.told:
             return
-        for start in range(0, len(unreachable), DESTINATIONS_PER_ERROR):
+        for batch in batches(losses.unreachable.items(), encoded_bytes, room_bytes(self.host, Rerr((), keep))):
             now_s = self.host.now()
             if self._error_limit.wait_s(now_s) > 0:
                 return
             self._error_limit.note(now_s)
-            error = Rerr(unreachable[start : start + DESTINATIONS_PER_ERROR], keep)
+            error = Rerr(tuple(batch), keep)
             if len(losses.told) == 1:
                 self.host.send(next(iter(losses.told)), error)
             else:

@@ -24,6 +24,7 @@ from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Timer
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.somer.announcements import Announcements
 from roamcast.protocols.somer.messages import Advertisement, Entry
@@ -169,11 +170,10 @@ class Directory(Component):
         next_hop = self._routes.next_hop(neighbour)
         if next_hop == NOBODY:
             return
-        size = self._parameters.entries_per_advertisement
         climbs = next_hop not in self._dissemination.children
-        for first in range(0, len(entries), size):
-            part = tuple(entries[first : first + size])
-            self.host.send(next_hop, Advertisement(neighbour, self.host.address, climbs, 1, part))
+        room = room_bytes(self.host, Advertisement(neighbour, self.host.address, climbs, 1, ()))
+        for batch in batches(entries, encoded_bytes, room, self._parameters.entries_per_advertisement):
+            self.host.send(next_hop, Advertisement(neighbour, self.host.address, climbs, 1, tuple(batch)))
 
     # -- being told ----------------------------------------------------------------------------------------------
 
