@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from roamcast.live.codec import DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX
 from roamcast.live.keys import new_ring, write_ring
 from roamcast.testing.namespaces import Fleet, LiveNode, Machines, why_impossible
 
@@ -86,7 +87,7 @@ def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(machines: Mach
 
         stats = settled(nodes[10], 9)
         assert stats["interfaces"] == ["eth0"]
-        assert stats["frame_bytes_max"] == 1280 - 48 - 76
+        assert stats["frame_bytes_max"] == 1280 - 48 - (DATAGRAM_BYTES_MAX - FRAME_BYTES_MAX)
         assert stats["delivered"] == 3  # not what was published while it was away
     finally:
         fleet.close()

@@ -32,6 +32,7 @@ from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import PORT, Endpoint, is_loopback, parse_endpoint
+from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
 from roamcast.live.node import Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
@@ -42,7 +43,9 @@ COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, adverti
 
 
 def node(
-    address: Annotated[int, typer.Option(help="This node's address, unique in its network.")],
+    address: Annotated[
+        int | None, typer.Option(help="This node's address, unique in its network. [default: that of --identity]")
+    ] = None,
     protocol: Annotated[str, typer.Option(help="As in roamcast protocols.")] = "waymark",
     settings: Annotated[list[str] | None, typer.Option("--set", help="A protocol's parameter, name=value.")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket; port 0 takes a free one.")] = None,
@@ -84,6 +87,9 @@ def node(
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
     key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    identity: Annotated[
+        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
@@ -100,7 +106,7 @@ def node(
         raise ConfigurationError(f"--port = {port}: must be between 1 and 65535")
     links = tuple(parse_endpoint("--peer", peer) for peer in peers or [])
     chosen = NodeSettings(
-        address=address,
+        address=_address(address, identity),
         protocol=protocol,
         parameters=assignments("--set", settings or []),
         language=language,
@@ -116,6 +122,7 @@ def node(
         trace=trace,
         state=state,
         key=key,
+        identity=identity,
         plain=plain,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
@@ -154,6 +161,14 @@ def _register_schema(path: Path) -> None:
     except ConfigurationError as error:
         reason = " ".join(str(error).removeprefix("schema: ").split())
         raise ConfigurationError(f"--schema {str(path)!r}: {reason}") from None
+
+
+def _address(address: int | None, identity: Path | None) -> int:
+    if identity is not None:
+        return read_identity(identity).address if address is None else address
+    if address is None:
+        raise ConfigurationError("--address: must be given, or follows from --identity")
+    return address
 
 
 def _listen(text: str | None, group: Endpoint | None, peers: tuple[Endpoint, ...]) -> Endpoint | None:

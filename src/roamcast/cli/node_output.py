@@ -76,17 +76,18 @@ class Printer:
 
     def started(self, node: Node) -> None:
         settings = node.settings
+        security = "plain" if settings.key is None else "sealed" if settings.identity is None else "sealed and signed"
         interfaces = node.discovery.interfaces
         fields = {
             "address": settings.address,
             "protocol": settings.protocol,
             "listen": None if node.listens is None else shown_endpoint(node.listens),
             "interfaces": interfaces,
-            "security": "sealed" if settings.key is not None else "plain",
+            "security": security,
         }
         places = [*interfaces, *([] if fields["listen"] is None else [fields["listen"]])]
         where = ", ".join(map(str, places)) or "no interface yet"
-        text = f"node {settings.address} runs {settings.protocol} on {where}, {fields['security']}"
+        text = f"node {settings.address} runs {settings.protocol} on {where}, {security}"
         self._print("started", fields, text)
         if settings.plain and settings.key is None:
             text = "no key: anybody in range can read and forge what this node sends"

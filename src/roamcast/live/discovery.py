@@ -138,7 +138,9 @@ class Discovery:
         if ports is None:
             self._host.link.neighbourhood = self._static
             return
-        self._host.link.neighbourhood = (*self._static, *self.paths.choose(ports.groups()))
+        groups = ports.groups()
+        self._host.link.neighbourhood = (*self._static, *self.paths.choose(groups))
+        self._host.link.everywhere = (*self._static, *(group for of_interface in groups for group in of_interface))
         smallest = min(
             (interface.mtu_bytes for interface in ports.interfaces), default=DATAGRAM_BYTES_MAX + IP_UDP_BYTES
         )

@@ -56,12 +56,15 @@ class Link:
         transmit: Callable[[bytes, Sequence[Endpoint]], None],
         on_message: Callable[[int, Message], None],
         on_send_failed: Callable[[int, Message], None],
+        prepare: Callable[[Message], Message] = lambda message: message,  # what is encoded in place of a message
     ) -> None:
+        self._prepare = prepare
         self.neighbours = Neighbours()
         self._address = address
         self._codec = codec
         self._journal = journal
         self.neighbourhood = tuple(neighbourhood)  # where a broadcast goes
+        self.everywhere: tuple[Endpoint, ...] = ()  # where somebody may be who was not heard yet, if that is more
         self.frame_bytes_max = FRAME_BYTES_MAX
         self._sequence = first_sequence
         self._transmit = transmit
@@ -86,6 +89,10 @@ class Link:
     def send(self, neighbour: int, message: Message) -> None:
         if neighbour != NOBODY:  # which would be a broadcast
             self._transfer(neighbour, message)
+
+    def announce(self, data: bytes) -> None:
+        """To all neighbours: a datagram that is none of the protocol's."""
+        self._transmit(data, self.everywhere or self.neighbourhood)
 
     def close(self) -> None:
         for unicast in self.waiting.values():
@@ -123,9 +130,12 @@ class Link:
             self._journal.frame_lost(Drop.FORGED)
             return
         on_heard(datagram.sender)
-        self.neighbours.learn(datagram.sender, source)
         if datagram.sender == self._address:
             self._journal.frame_lost(Drop.OWN_ADDRESS)
+            return
+        self.neighbours.learn(datagram.sender, source)
+        if datagram.kind == Frame.ANNOUNCEMENT:
+            self._journal.frame_received()
         elif datagram.message is None:
             if datagram.kind == Frame.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
@@ -157,7 +167,7 @@ class Link:
             self._on_message(sender, whole)
 
     def _transfer(self, receiver: int, message: Message) -> None:
-        body = self._codec.encode_message(message)
+        body = self._codec.encode_message(self._prepare(message))
         if len(body) <= self.frame_bytes_max:
             self._transfer_frame(receiver, message, body)
         elif len(body) > MESSAGE_BYTES_MAX:
