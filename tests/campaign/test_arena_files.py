@@ -50,7 +50,8 @@ def test_an_excluded_contender_could_not_run() -> None:
     def without_positions(point: Point) -> Run:
         scenario = shortened(point.run(1)).scenario
         positioning = msgspec.structs.replace(scenario.positioning, source="none")
-        return msgspec.structs.replace(point.run(1), scenario=msgspec.structs.replace(scenario, positioning=positioning))
+        lost = msgspec.structs.replace(scenario, positioning=positioning)
+        return msgspec.structs.replace(point.run(1), scenario=lost)
 
     lost = next(point for point in HARD if point.label == "georendezvous")
     with pytest.raises(ConfigurationError, match="position"):
