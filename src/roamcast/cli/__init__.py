@@ -35,7 +35,7 @@ COMMANDS = {
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "capacity": "Find the highest rate of publication that each protocol sustains.",
     "node": "Run a live node over UDP.",
-    "key": "Make and change the key of a live network.",
+    "key": "Make and change the key of a live network; say who is a member.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
     "bench": "Measure speed and fidelity.",
