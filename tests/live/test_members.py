@@ -136,7 +136,7 @@ def test_a_revocation_told_to_one_node_reaches_all(tmp_path: Path) -> None:
         members.authority, told = members.authority.revoked("carol", time())
         path = tmp_path / "net.key"
         write_ring(path, msgspec.structs.replace(read_ring(path), revoked=tuple(told)), replace=True)
-        members.nodes["alice"].reload_key()
+        members.nodes["alice"].reload()
         await asyncio.sleep(0.3)
         with pytest.raises(ConfigurationError, match="is revoked"):
             members.nodes["carol"].publish("fire/after")
