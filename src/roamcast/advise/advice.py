@@ -161,14 +161,14 @@ def _is_complete(question: Question, measured: Mapping[str, Observations]) -> bo
 def _evidence(candidate: Candidate, findings: Findings) -> Evidence:
     measured = findings.scores.get(candidate.label, {})
     return Evidence(
-        candidate.label,
-        candidate.protocol,
-        candidate.parameters,
-        findings.standings.get(candidate.label),
-        {
+        label=candidate.label,
+        protocol=candidate.protocol,
+        parameters=candidate.parameters,
+        standing=findings.standings.get(candidate.label),
+        measures={
             measure: estimate(mean_interval(values.values(), most=RUN_MEASURES[measure].most))
             for measure, values in measured.items()
             if values
         },
-        findings.dropped.get(candidate.label),
+        dropped=findings.dropped.get(candidate.label),
     )

@@ -89,7 +89,14 @@ class Search:
             needed_s = len(field) * (self._seeds[number] - seeds) * _run_s(store, field) / slots
             if budget_s is not None and monotonic() - began_s + needed_s > budget_s:
                 break
-        advice = give_advice(self._question, judgement, findings, self._candidates, self._source, self._described)
+        advice = give_advice(
+            question=self._question,
+            last=judgement,
+            findings=findings,
+            candidates=self._candidates,
+            source=self._source,
+            scenario=self._described,
+        )
         (self._out / ANSWER).write_bytes(msgspec.json.format(msgspec.json.encode(advice), indent=2))
         return advice
 

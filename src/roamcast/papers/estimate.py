@@ -92,7 +92,14 @@ def judge(sample: Sample, claims: Iterable[Claim]) -> list[Judgement]:
     asked = list(claims)
     found = sample.estimates(claim.statistic for claim in asked)
     return [
-        Judgement(claim.statement, claim.reported, str(claim.region), ours, verdict(ours, claim.region), claim.finding)
+        Judgement(
+            statement=claim.statement,
+            reported=claim.reported,
+            required=str(claim.region),
+            estimate=ours,
+            verdict=verdict(ours, claim.region),
+            finding=claim.finding,
+        )
         for claim, ours in zip(asked, found, strict=True)
     ]
 
