@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("analysis",),
     ("report", "bench"),
     ("papers",),
-    ("advise",),
+    ("advise", "library"),
     ("cli",),
     ("__main__",),
 )

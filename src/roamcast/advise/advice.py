@@ -20,6 +20,8 @@ were not told apart. cautious: others may be better, but whether they meet the d
 so of all. none: all certainly miss them."""
 
 KEY_FILE = "network.key"
+AUTHORITY_FILE = "network.authority"
+IDENTITY_FILE = "node-1.node"
 GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
 
 
@@ -133,14 +135,16 @@ def estimate(found: Interval) -> Estimate:
 
 
 def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str, ...]:
-    """What simulates the choice, makes a key for the network, and runs the choice live."""
+    """What simulates the choice, makes a key for the network and an identity for a node, and runs the choice live."""
     chosen = ["--protocol", candidate.protocol, *candidate.settings]
     width_m, height_m = scenario.area_m
     site = ["--site", f"{width_m:g}x{height_m:g}", "--range", f"{scenario.radio.range_m:g}"]
-    live = ["--address", "1", "--broadcast", GROUP, "--language", scenario.workload.language, *site, "--key", KEY_FILE]
+    keys = ["--key", KEY_FILE, "--identity", IDENTITY_FILE]
+    live = ["--broadcast", GROUP, "--language", scenario.workload.language, *site, *keys]
     return (
         shlex.join(["roamcast", "simulate", "--scenario", source, *chosen]),
         shlex.join(["roamcast", "key", "new", KEY_FILE]),
+        shlex.join(["roamcast", "key", "certify", AUTHORITY_FILE, IDENTITY_FILE]),
         shlex.join(["roamcast", "node", *chosen, *live]),
     )
 

@@ -34,7 +34,7 @@ COMMANDS = {
     "why": "Explain why a node did not get an event.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "node": "Run a live node over UDP.",
-    "key": "Make and change the key of a live network.",
+    "key": "Make and change the key of a live network; say who is a member.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
     "bench": "Measure speed and fidelity.",

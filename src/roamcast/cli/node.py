@@ -35,6 +35,7 @@ from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import Endpoint, parse_endpoint
 from roamcast.live.host import Failure
+from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
@@ -45,7 +46,9 @@ COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, adverti
 
 
 def node(
-    address: Annotated[int, typer.Option(help="This node's address, unique in its network.")],
+    address: Annotated[
+        int | None, typer.Option(help="This node's address, unique in its network. [default: that of --identity]")
+    ] = None,
     protocol: Annotated[str, typer.Option(help="As in roamcast protocols.")] = "waymark",
     settings: Annotated[list[str] | None, typer.Option("--set", help="A protocol's parameter, name=value.")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket; port 0 takes a free one.")] = None,
@@ -75,6 +78,9 @@ def node(
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
     key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    identity: Annotated[
+        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
@@ -84,7 +90,7 @@ def node(
     if duration_s is not None and not duration_s > 0:
         raise ConfigurationError(f"--duration = {duration_s:g}: must be above 0")
     chosen = NodeSettings(
-        address=address,
+        address=_address(address, identity),
         protocol=protocol,
         parameters=assignments("--set", settings or []),
         language=language,
@@ -97,6 +103,7 @@ def node(
         trace=trace,
         state=state,
         key=key,
+        identity=identity,
         plain=plain,
     )
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
@@ -130,6 +137,14 @@ def _register_schema(path: Path) -> None:
     except ConfigurationError as error:
         reason = " ".join(str(error).removeprefix("schema: ").split())
         raise ConfigurationError(f"--schema {str(path)!r}: {reason}") from None
+
+
+def _address(address: int | None, identity: Path | None) -> int:
+    if identity is not None:
+        return read_identity(identity).address if address is None else address
+    if address is None:
+        raise ConfigurationError("--address: must be given, or follows from --identity")
+    return address
 
 
 def _listen(text: str | None, group: Endpoint | None) -> Endpoint:
@@ -196,7 +211,7 @@ class _Printer:
     def started(self, node: Node) -> None:
         host, port = node.listens
         settings = node.settings
-        security = "sealed" if settings.key is not None else "plain"
+        security = "plain" if settings.key is None else "sealed" if settings.identity is None else "sealed and signed"
         fields = {
             "address": settings.address,
             "protocol": settings.protocol,

@@ -56,7 +56,9 @@ class Link:
         transmit: Callable[[bytes, Endpoint], None],
         on_message: Callable[[int, Message], None],
         on_send_failed: Callable[[int, Message], None],
+        prepare: Callable[[Message], Message] = lambda message: message,  # what is encoded in place of a message
     ) -> None:
+        self._prepare = prepare
         self.neighbours = Neighbours()
         self._address = address
         self._codec = codec
@@ -86,6 +88,10 @@ class Link:
         if neighbour != NOBODY:  # which would be a broadcast
             self._transfer(neighbour, message)
 
+    def announce(self, data: bytes) -> None:
+        """To all neighbours: a datagram that is none of the protocol's."""
+        self._to_neighbourhood(data)
+
     def close(self) -> None:
         for unicast in self.waiting.values():
             if unicast.retry is not None:
@@ -103,9 +109,12 @@ class Link:
         if sealed_by is not None and sealed_by != datagram.sender:
             self._journal.frame_lost(Drop.FORGED)
             return
-        self.neighbours.learn(datagram.sender, source)
         if datagram.sender == self._address:
             self._journal.frame_lost(Drop.OWN_ADDRESS)
+            return
+        self.neighbours.learn(datagram.sender, source)
+        if datagram.kind == Frame.ANNOUNCEMENT:
+            self._journal.frame_received()
         elif datagram.message is None:
             self._acknowledged(datagram)
         elif datagram.kind == Frame.BROADCAST:
@@ -136,7 +145,7 @@ class Link:
             self._on_message(sender, whole)
 
     def _transfer(self, receiver: int, message: Message) -> None:
-        body = self._codec.encode_message(message)
+        body = self._codec.encode_message(self._prepare(message))
         if len(body) <= FRAME_BYTES_MAX:
             self._transfer_frame(receiver, message, body)
         elif len(body) > MESSAGE_BYTES_MAX:

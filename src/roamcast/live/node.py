@@ -17,11 +17,14 @@ from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
 from roamcast.live.codec import Codec
 from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
+from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
+from roamcast.live.identity import Identity, read_identity
 from roamcast.live.journal import Journal
 from roamcast.live.keys import KeyRing, read_ring
 from roamcast.live.lives import Lives, replace_file
-from roamcast.live.sealing import Sealer
+from roamcast.live.quotas import Quota
+from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
@@ -51,6 +54,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     trace: Path | None = None
     state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
     key: Path | None = None  # the network's key file (`keys.py`); None: datagrams are plain
+    identity: Path | None = None  # this node's identity file, in a network with an authority (`identity.py`)
+    quota: Quota = Quota()  # what one peer may send
     plain: bool = False  # plain datagrams are allowed to leave this machine
 
 
@@ -60,6 +65,11 @@ class Delivery(msgspec.Struct, frozen=True):
     event: Event
     hops: int
     latency_s: float  # by the clocks of publisher and subscriber: negative if they disagree
+
+    @property
+    def modulated_by(self) -> int | None:
+        """The node that changed the event on its way; None: it is what its publisher signed, if events are signed."""
+        return modulated_by(self.event)
 
 
 def parse_content(language: str, text: str) -> Content:
@@ -98,7 +108,7 @@ class Node:
         self._subscriptions: list[Interest] = []
         self._advertised: list[Interest] = []
         self._restarts = 0
-        self._sealer: Sealer | None = None
+        self._guard: Guard | None = None
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
 
@@ -126,14 +136,29 @@ class Node:
             socket.close()
             raise
         clock = Clock()
-        sealer = None
-        if ring is not None:
-            sealer = Sealer(ring, settings.address, lives.life, lives.next_life, clock.now)
-            sealer.recall(_read_heard(settings))
         journal = Journal(settings.address, clock.now, trace)
+        codec = Codec(settings.network, settings.protocol, kind.messages)
+        try:
+            guard = Guard(
+                ring,
+                settings.address,
+                settings.language,
+                codec,
+                kind.messages,
+                life=lives.life,
+                next_life=lives.next_life,
+                now=clock.now,
+                lost=journal.frame_lost,
+                identity=_identity(settings),
+                quota=settings.quota,
+            )
+        except ConfigurationError:
+            socket.close()
+            raise
+        guard.recall(_read_heard(settings))
         host = UdpHost(
             settings.address,
-            Codec(settings.network, settings.protocol, kind.messages),
+            codec,
             journal,
             settings.peers if settings.group is None else (settings.group, *settings.peers),
             life=lives.life,
@@ -141,16 +166,17 @@ class Node:
             random=Random(),
             on_delivery=lambda event, hops, latency_s: on_delivery(Delivery(event, hops, latency_s)),
             on_failure=lambda failure: node._failed(failure, on_failure),
-            sealer=sealer,
+            guard=guard,
             position=settings.position,
             site=settings.site,
         )
         host.protocol = build_protocol(settings.protocol, host, parameters)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
         node = cls(settings, host, journal, clock, lives, listens=socket.getsockname())
-        node._sealer = sealer
+        node._guard = guard
         if settings.position is not None:
             journal.moved(settings.position)
+        guard.start(host.link.announce, host.random)
         host.protocol.start()
         node._flush()
         return node
@@ -164,6 +190,8 @@ class Node:
 
     def subscribe(self, interest: Interest) -> None:
         _require_content(interest)
+        if self._guard is not None:
+            self._guard.require_subscribable(interest)
         self._subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.subscribe(interest))
@@ -187,12 +215,18 @@ class Node:
         parse_utility(utility)
         number = event_id(self.settings.address, self._lives.next_number())
         event = Event(number, self._clock.now(), content, payload, utility=utility)
+        if self._guard is not None:
+            event = self._guard.sign(event)
         size_bytes = len(msgspec.msgpack.encode(event))
         if size_bytes > EVENT_BYTES_MAX:
             raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
         self._journal.published(self.settings.language, event)
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
+
+    def backlog(self) -> int:
+        """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
+        return self._host.backlog()
 
     def counters(self) -> dict[str, Any]:
         return {
@@ -206,10 +240,10 @@ class Node:
         }
 
     def reload_key(self) -> None:
-        """Reads the key file again, which may have got a new key."""
+        """Reads the key file again, which may have a new key or revocations, and the identity file."""
         ring = _key_ring(self.settings)
-        if ring is not None and self._sealer is not None:
-            self._sealer.load(ring)
+        if ring is not None and self._guard is not None:
+            self._guard.load(ring, _identity(self.settings))
 
     def close(self) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
@@ -221,6 +255,8 @@ class Node:
             self._flushing.cancel()
         self._host.command(self._host.protocol.leave)
         self._host.close()
+        if self._guard is not None:
+            self._guard.close()
         self._journal.close()
 
     def _failed(self, failure: Failure, on_failure: Callable[[Failure], None]) -> None:
@@ -240,9 +276,9 @@ class Node:
 
     def _flush(self) -> None:
         self._journal.flush()
-        if self._sealer is not None and self.settings.state is not None:
+        if self._guard is not None and self.settings.key is not None and self.settings.state is not None:
             with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
-                replace_file(_heard_path(self.settings, self.settings.state), self._sealer.remembered())
+                replace_file(_heard_path(self.settings, self.settings.state), self._guard.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
 
 
@@ -266,6 +302,10 @@ def _key_ring(settings: NodeSettings) -> KeyRing | None:
             "make one with `roamcast key new`, or allow it with --plain"
         )
     return None
+
+
+def _identity(settings: NodeSettings) -> Identity | None:
+    return None if settings.identity is None else read_identity(settings.identity)
 
 
 def _heard_path(settings: NodeSettings, state: Path) -> Path:

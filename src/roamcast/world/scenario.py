@@ -187,6 +187,8 @@ class Faults(Settings, frozen=True):
 
 
 class Scenario(Settings, frozen=True):
+    """A network and what happens in it: nodes and their movement, radio, workload, faults."""
+
     nodes: int = 50
     area_m: tuple[float, float] = (1000.0, 1000.0)  # width and height
     duration_s: float = 100.0
