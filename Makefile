@@ -31,7 +31,7 @@ bench: $(COMPILED)
 	$(ROAMCAST) bench flood
 	$(ROAMCAST) bench spark
 	$(ROAMCAST) bench fidelity tests/reference/layout-*.json tests/reference/g-layout-*.json tests/reference/aodv-*.json
-	$(ROAMCAST) reproduce all --scale quick --out results
+	$(ROAMCAST) reproduce all --scale quick --most 16 --out results
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Roamcast needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
