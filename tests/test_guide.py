@@ -55,7 +55,7 @@ def test_every_block_of_the_page_runs(name: str, tmp_path: Path) -> None:
         elif block.language == "python":
             command = [sys.executable, "-c", block.text]
         else:
-            assert block.language in ("console", "text"), f"{name}: a block of {block.language} is neither run nor shown"
+            assert block.language in ("console", "text"), f"{name}: {block.language} is neither run nor shown"
             continue
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
