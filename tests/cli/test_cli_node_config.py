@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.exceptions import TyperException
 from typer.testing import CliRunner
 
 from roamcast.cli import app
@@ -28,7 +29,8 @@ def refusal(*arguments: str) -> str:
     """What a command is refused with."""
     answer = CliRunner().invoke(app, ["node", *arguments], standalone_mode=False)
     assert answer.exception is not None, answer.output
-    text = str(getattr(answer.exception, "format_message", lambda: answer.exception)())
+    error = answer.exception
+    text = error.format_message() if isinstance(error, TyperException) else str(error)
     assert "\n" not in text
     return text
 

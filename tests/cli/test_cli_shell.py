@@ -62,7 +62,7 @@ def test_help_does_not_wait_for_the_heavy_libraries() -> None:
         (["--fly"], "No such option: --fly"),
         (["protocols", "--fly"], "No such option: --fly"),
         (["protocols", "extra"], "protocol: 'extra' is unknown"),
-        (["node", "--peer", "127.0.0.1:9"], "Missing option '--address'"),
+        (["node", "--peer", "127.0.0.1:9"], "--address: must be given, or follows from --identity"),
         (["node", "--address", "one", "--peer", "127.0.0.1:9"], "Invalid value for '--address'"),
         (["node", "--address", "1", "--peer", "nine"], "--peer: 'nine' is not an endpoint"),
         ([*NODE, "--site", "10x10"], "--site and --range: must be given"),

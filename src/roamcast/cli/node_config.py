@@ -50,7 +50,7 @@ def as_toml(context: typer.Context) -> str:
     lines = ["# roamcast node --config FILE"]
     parameters: list[str] = []
     for name, option in _options(context).items():
-        value = context.params.get(name)
+        value: Any = context.params.get(name)
         lines += ["", *(f"# {line}" for line in wrap(option.help or "", 110))]
         if name == SET:
             pairs = (text.partition("=") for text in value or [])
