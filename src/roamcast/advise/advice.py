@@ -172,5 +172,5 @@ def _evidence(candidate: Candidate, findings: Findings) -> Evidence:
             for measure, values in measured.items()
             if values
         },
-        findings.dropped.get(candidate.label),
+        dropped=findings.dropped.get(candidate.label),
     )

@@ -117,8 +117,18 @@ class Variants:
 
         complete = [name for name in self._field if all(found.get(name, {}).get(key) for key in asked.measures)]
         if not complete:
-            return Elsewhere(what, "none", False, False, None, None, False)
+            return Elsewhere(
+                what=what, first="none", is_choice=False, meets=False, cost=None, choice_cost=None, choice_meets=False
+            )
         first = min(complete, key=lambda name: (missing(name), cost(name) or 0.0))
         choice = self._choice
         choice_meets = choice in complete and missing(choice) == 0
-        return Elsewhere(what, first, first == choice, missing(first) == 0, cost(first), cost(choice), choice_meets)
+        return Elsewhere(
+            what=what,
+            first=first,
+            is_choice=first == choice,
+            meets=missing(first) == 0,
+            cost=cost(first),
+            choice_cost=cost(choice),
+            choice_meets=choice_meets,
+        )

@@ -132,7 +132,16 @@ def node(
         _register_schema(path)
     wanted = [parse_interest(language, text) for text in subscribe or []]
     offered = [parse_interest(language, text) for text in advertise or []]
-    asyncio.run(_run(chosen, as_json, log_settings(log_level, log_format), wanted, offered, duration_s))
+    asyncio.run(
+        _run(
+            settings=chosen,
+            as_json=as_json,
+            log=log_settings(log_level, log_format),
+            wanted=wanted,
+            offered=offered,
+            duration_s=duration_s,
+        )
+    )
 
 
 async def _run(

@@ -54,7 +54,15 @@ def present(wanted: tuple[str, ...] = ()) -> dict[str, Interface]:
             continue
         ipv4, broadcast = _ipv4(addresses.get(name, []), is_loopback)
         ipv6 = _ipv6(addresses.get(name, []))
-        found[name] = Interface(name, index, state.mtu, is_loopback, ipv4, broadcast, ipv6)
+        found[name] = Interface(
+            name=name,
+            index=index,
+            mtu_bytes=state.mtu,
+            is_loopback=is_loopback,
+            ipv4=ipv4,
+            broadcast=broadcast,
+            ipv6=ipv6,
+        )
     return found
 
 

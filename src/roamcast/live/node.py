@@ -197,8 +197,15 @@ class Node:
         if socket is not None:
             await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
         ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
-        discovery = Discovery(host, journal, settings.static, on_notice, ports, settings.interfaces)
-        node = cls(settings, host, journal, clock, lives, discovery)
+        discovery = Discovery(
+            host=host,
+            journal=journal,
+            static=settings.static,
+            notify=on_notice,
+            ports=ports,
+            wanted=settings.interfaces,
+        )
+        node = cls(settings, host, journal, clock, lives=lives, discovery=discovery)
         node.listens = None if socket is None else socket.getsockname()[:2]
         node._guard = guard
         if settings.position is not None:

@@ -418,7 +418,9 @@ class Simulation(Oracle):
         payload = self._payloads.setdefault(size, bytes(size))
         workload = self.run.scenario.workload
         number = event_id(node, self._published[node])
-        event = Event(number, now, action.content, payload, action.cause, workload.utility)
+        event = Event(
+            id=number, time_s=now, content=action.content, payload=payload, cause=action.cause, utility=workload.utility
+        )
         chains = None if self._causal is None else self._causal.chains(node, action.content)
         shortest_hops = self.topology.distances(node)
         self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
