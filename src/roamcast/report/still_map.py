@@ -76,7 +76,7 @@ def still_map(scenario: Scenario, movements: Movements, plan: ContactPlan, t_s: 
     )
     _add(svg, "rect", x=0, y=0, width=width_px, height=height_px, fill="#ffffff")
     _header(svg, scenario, plan, t_s)
-    standing = [part for part in scenario.faults.partitions if part.from_s <= t_s < part.until_s]
+    standing = [part for part in scenario.partitions() if part.from_s <= t_s < part.until_s]
     _area(svg, frame, scenario.area_m, standing)
     if scenario.mobility.model == "movements":
         _traces(svg, frame, movements, scenario.duration_s)

@@ -93,7 +93,7 @@ class ContactPlan:
         for partition in partitions:
             if movements is None:
                 raise ConfigurationError(
-                    "faults.partitions: must be empty if mobility.model = 'contacts' (nodes have no positions)"
+                    "faults.partitions, split_s: must be empty if mobility.model = 'contacts' (nodes have no positions)"
                 )
             plan = _cut(plan, partition, movements)
         return plan
@@ -117,7 +117,7 @@ def scenario_contacts(scenario: Scenario, movements: Movements | None) -> Contac
     else:
         plan = contact_plan(movements, scenario.radio.range_m, scenario.duration_s)
         plan = plan.while_present(scenario.mobility.present)
-    return plan.partitioned(movements, scenario.faults.partitions)
+    return plan.partitioned(movements, scenario.partitions())
 
 
 def _contacts(one: Integers, other: Integers, legs: Legs, reach_m: float) -> Columns:

@@ -37,6 +37,7 @@ from roamcast.trace.rows import (
 )
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.droppers import DroppingHost, carried, droppers
 from roamcast.world.energy import Asleep, energy_rows
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
@@ -123,6 +124,7 @@ class Simulation(Oracle):
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
         self._asleep = Asleep(scenario.nodes)
+        self._droppers = droppers(scenario, run.seed)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
@@ -231,7 +233,7 @@ class Simulation(Oracle):
         sensed: ContactPlan | None = None
         if self.movements is not None and sense_range_m > scenario.radio.range_m:
             sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
-            sensed = sensed.partitioned(self.movements, scenario.faults.partitions)
+            sensed = sensed.partitioned(self.movements, scenario.partitions())
         self._changes = _changes(heard, 0)
         if sensed is not None:
             self._changes = sorted(self._changes + _changes(sensed, 1))
@@ -276,7 +278,7 @@ class Simulation(Oracle):
         self._in_contact: set[tuple[int, int]] = set()
         radio = scenario.radio
         period_s = update_period_s(radio.signal, radio.range_m, movements, scenario.duration_s)
-        times = {edge for part in scenario.faults.partitions for edge in (part.from_s, part.until_s)}
+        times = {edge for part in scenario.partitions() for edge in (part.from_s, part.until_s)}
         if period_s < scenario.duration_s:
             times.update(step * period_s for step in range(1, int(scenario.duration_s / period_s) + 1))
         for t_s in sorted(times - {0.0}):
@@ -288,7 +290,7 @@ class Simulation(Oracle):
         links = self._links
         assert links is not None
         now = self.scheduler.now
-        links.update(now, self.run.scenario.faults.partitions)
+        links.update(now, self.run.scenario.partitions())
         near, far = links.lists()
         self.topology.load_one_way(near, far)
         reached = [set(nodes) for nodes in near]
@@ -336,7 +338,8 @@ class Simulation(Oracle):
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
         life = self._lives[node]
-        host = SimulatedHost(self._services, node, life, derive(self.run.seed, "node", node, life))
+        kind = DroppingHost if node in self._droppers else SimulatedHost
+        host = kind(self._services, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
         self._hosts[node] = host
@@ -438,11 +441,9 @@ class Simulation(Oracle):
 
 
 def carried_event(message: Message | None) -> int | None:
-    """The id of the event inside a message or inside its payload: every message that carries one calls it `event`."""
-    while isinstance(payload := getattr(message, "payload", None), Message):
-        message = payload
-    event = getattr(message, "event", None)
-    return event.id if isinstance(event, Event) else None
+    """The id of the event that a message carries."""
+    event = carried(message)
+    return None if event is None else event.id
 
 
 def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:
