@@ -135,7 +135,6 @@ class Journal:
     def close(self) -> None:
         """The totals that stand at the end of every trace."""
         self._end_second()
-<<<<<<< HEAD
         if self._trace is not None:
             now_s = self._now()
             for (label, category), count in self._frames.items():
@@ -144,26 +143,9 @@ class Journal:
                     now_s, self._node, frames=count, size_bytes=size_bytes, category=category, label=label
                 )
             for reason in Drop:
-                if self._lost[reason]:
-                    self._trace.lost(now_s, reason.value, self._lost[reason])
+                if self.lost[reason]:
+                    self._trace.lost(now_s, reason.value, self.lost[reason])
             self._trace.end(now_s)
-=======
-        for (label, category), count in self._frames.items():
-            size_bytes = self._bytes[label, category]
-            self._record(
-                "load",
-                node=self._node,
-                value=0.0,
-                bytes=size_bytes,
-                count=count,
-                category=category,
-                detail=label,
-            )
-        for reason in Drop:
-            if self.lost[reason]:
-                self._record("lost", count=self.lost[reason], detail=reason.value)
-        self._record("end", count=1)
->>>>>>> house-land
         self.flush()
 
     def _close_second(self) -> None:
