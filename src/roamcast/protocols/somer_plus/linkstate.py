@@ -29,7 +29,9 @@ from mypy_extensions import mypyc_attr
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Timer
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.somer_plus.borders import Borders
 from roamcast.protocols.somer_plus.messages import Advertisement, Distances, Entry
 from roamcast.protocols.somer_plus.overlay import Overlay
@@ -48,8 +50,6 @@ class LinkStateTimer(StrEnum):
 
 ADVERTISE: Final[Timer] = (LinkStateTimer.ADVERTISE, 0)
 RELAY: Final[Timer] = (LinkStateTimer.RELAY, 0)
-ENTRIES_CHARACTERS_MAX: Final = 900
-"""Text of the entries in one advertisement, so that it fits into a frame."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -209,17 +209,17 @@ class LinkState(Component):
         climbs = next_hop not in self._children
         if entries:
             self._told_s[neighbour] = self.host.now()
-        for part in _parts(entries):
-            advertisement = Advertisement(
-                towards=neighbour,
-                via=self.host.address,
-                hops=1,
-                climbs=climbs,
-                entries=part,
-                heard=heard,
-                told=tuple(told),
-            )
-            self.host.send(next_hop, advertisement)
+        empty = Advertisement(
+            towards=neighbour,
+            via=self.host.address,
+            hops=1,
+            climbs=climbs,
+            entries=(),
+            heard=heard,
+            told=tuple(told),
+        )
+        for batch in batches(entries, encoded_bytes, room_bytes(self.host, empty)):
+            self.host.send(next_hop, replace(empty, entries=tuple(batch)))
 
     def _own_entry(self) -> Entry:
         lifetime_s = self._parameters.entry_lifetime_periods * self._parameters.advertisement_period_s
@@ -305,7 +305,7 @@ class LinkState(Component):
     def _note_news(self, root: int, told: Path, at_once: bool) -> None:
         if not self._news:
             hold_s = self._parameters.quick_hold_s if at_once else self._parameters.relay_hold_s
-            self.host.set_timer(hold_s * (0.5 + self.host.random.random()), RELAY)
+            self.host.set_timer(jittered(hold_s, self._parameters.relay_hold_jitter, self.host.random), RELAY)
         self._news[root] = told
 
     def _correct(self, entry: Entry) -> None:
@@ -314,20 +314,6 @@ class LinkState(Component):
         if self._sequence < entry.sequence < SEQUENCE_MAX:
             self._sequence = entry.sequence
             self.host.set_timer(self._parameters.news_hold_s, ADVERTISE)
-
-
-def _parts(entries: list[Entry]) -> list[tuple[Entry, ...]]:
-    """The entries in portions that fit into a frame each."""
-    parts: list[tuple[Entry, ...]] = []
-    size = ENTRIES_CHARACTERS_MAX
-    for entry in entries:
-        length = 20 + len(str(entry.interest or "")) + 12 * len(entry.roles) + 4 * len(entry.near)
-        size += length
-        if size > ENTRIES_CHARACTERS_MAX:
-            parts.append(())
-            size = length
-        parts[-1] = (*parts[-1], entry)
-    return parts
 
 
 def _ignore_change() -> None:

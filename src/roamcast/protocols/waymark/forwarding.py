@@ -189,16 +189,27 @@ class Forwarding(Component):
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - task.born_s)))
         soon = sum(len(group) > 1 or not self._links.is_sure(group[0]) for group in groups)
         if soon == 1 and len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, (), 0, (), event))
+            carry = Carry(hops=task.hops, age_ds=age_ds, round=task.round, groups=(), soon=0, receipts=(), event=event)
+            self.host.send(groups[0][0], carry)
             if task.behind:
                 self._repair.owe_receipt_now(event_id)  # nobody else hears that frame
             return
         receipts = self._receipts.take_all()
         taken = CARRY_BYTES + size_bytes(event) + 3 * sum(map(len, groups)) + 3 * len(receipts)
         wants, wheres = self._news.take_along(self.host.frame_bytes_max - taken)
-        carry = Carry(task.hops, age_ds, task.round, tuple(groups), soon, receipts, event, wants, wheres)
+        carry = Carry(
+            hops=task.hops,
+            age_ds=age_ds,
+            round=task.round,
+            groups=tuple(groups),
+            soon=soon,
+            receipts=receipts,
+            event=event,
+            wants=wants,
+            wheres=wheres,
+        )
         self.host.broadcast(carry)
-        self._repair.expect(event, task.hops, task.round, task.born_s, groups, soon)
+        self._repair.expect(carry, task.born_s)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:
         """The plan for what is to do, as groups of a frame; what has no path goes into custody."""

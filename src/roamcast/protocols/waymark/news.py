@@ -183,7 +183,8 @@ class Spreading(Component):
                     self.own_want_changed()
                 continue
             verdict = self._records.learn_want(want, want.node == sender)
-            self._consider(WANT, want.node, sender, around, verdict, self._parameters.news_s)
+            within_s = self._parameters.news_s
+            self._consider(kind=WANT, node=want.node, sender=sender, around=around, verdict=verdict, within_s=within_s)
             if verdict == 1:
                 self._want_learned_s = self.host.now()
                 self._on_want(want.node)
@@ -194,7 +195,9 @@ class Spreading(Component):
                 continue
             within_s = self._patience_s(where)
             verdict = self._records.learn_where(where, where.node == sender)
-            self._consider(WHERE, where.node, sender, around, verdict, within_s)
+            self._consider(
+                kind=WHERE, node=where.node, sender=sender, around=around, verdict=verdict, within_s=within_s
+            )
             if verdict == 1 and self.host.address in where.lacks and self._graph.is_silent(self.host.address):
                 self._records.reissue_where()  # this node is there: its own word voids what others say
                 self.own_where_changed(True)

@@ -69,23 +69,22 @@ class Repair(Component):
         inputs.on_timer(RepairTimer.LEAVES, self._remind_leaves)
         inputs.on_timer(RepairTimer.RECEIPT, self._send_receipts)
 
-    def expect(
-        self, event: Event, hops: int, round_: int, born_s: float, groups: list[tuple[int, ...]], soon: int
-    ) -> None:
-        """This node has just broadcast the event for these groups; the first `soon` are to be heard of soon."""
+    def expect(self, carry: Carry, born_s: float) -> None:
+        """This node has just broadcast a frame with an event that was published at `born_s`."""
+        event = carry.event
         awaited = self._awaited.get(event.id)
         if awaited is None:
-            awaited = self._awaited[event.id] = Awaited(event, hops, round_, born_s)
+            awaited = self._awaited[event.id] = Awaited(event, carry.hops, carry.round, born_s)
         relays = 0
         now = self.host.now()
-        for at, group in enumerate(groups):
+        for at, group in enumerate(carry.groups):
             if len(group) > 1:
                 awaited.relays[group[0]] = group
                 relays += 1
             else:
-                awaited.leaves[group[0]] = now + self._receipt_wait_s(at < soon) + 10 * self.response_s
+                awaited.leaves[group[0]] = now + self._receipt_wait_s(at < carry.soon) + 10 * self.response_s
         if relays:
-            awaited.first, awaited.sent_s = groups[0][0], now
+            awaited.first, awaited.sent_s = carry.groups[0][0], now
             wait_s = max(self._parameters.relay_wait_s, 5 * self.response_s) + relays * self.response_s
             self.host.set_timer(wait_s, (RepairTimer.RELAYS, event.id))
         self._await_leaves(awaited)
@@ -186,12 +185,11 @@ class Repair(Component):
                 together.append(group)
             else:
                 groups = (group,) if len(group) > 1 else ()  # a leaf's link confirms
-                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, groups, 0, (), awaited.event))
+                self.host.send(group[0], _again(awaited, age_ds, groups))
         if together:
-            soon = len(together)
-            carry = Carry(awaited.hops, age_ds, awaited.round, tuple(together), soon, (), awaited.event)
+            carry = _again(awaited, age_ds, tuple(together))
             self.host.broadcast(carry)
-            self.expect(awaited.event, awaited.hops, awaited.round, awaited.born_s, together, soon)
+            self.expect(carry, awaited.born_s)
         elif not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
@@ -201,3 +199,16 @@ class Repair(Component):
         lost = {node for group in carry.groups for node in group}
         lost.add(neighbour)
         self._on_lost(carry.event, lost, carry.hops, carry.round, self.host.now() - carry.age_ds / 10)
+
+
+def _again(awaited: Awaited, age_ds: int, groups: tuple[tuple[int, ...], ...]) -> Carry:
+    """An event as it was sent before, for some of its groups."""
+    return Carry(
+        hops=awaited.hops,
+        age_ds=age_ds,
+        round=awaited.round,
+        groups=groups,
+        soon=len(groups),
+        receipts=(),
+        event=awaited.event,
+    )
