@@ -33,8 +33,9 @@ class Graph(Adjacency):
         self._records = records
         self._links = links
         self._places = places
-        self._view_s = -1.0
+        self._view_s = -1e9
         self._state = (-1, -1)
+        self._own_links: dict[bool, int] = {}  # loose or not: those that places do not explain
         self._safe: dict[int, int] = {}
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
@@ -43,14 +44,16 @@ class Graph(Adjacency):
         self._x: list[float] = []
         self._y: list[float] = []
 
-    def refresh(self) -> None:
-        """Everything is worked out anew from now on, unless it is recent."""
+    def refresh(self, older_s: float = 0.0) -> None:
+        """Everything is worked out anew from now on, unless it is no older than this, or recent and nothing changed."""
         now = self._host.now()
         state = (self._records.changes, self._links.changes)
-        if now - self._view_s <= VIEW_S and state == self._state:
+        age_s = now - self._view_s
+        if age_s < older_s or (age_s <= VIEW_S and state == self._state):
             return
         self._view_s, self._state = now, state
         self._cut = self.bits({node for node, neighbour in self._links.known.items() if neighbour.is_cut})
+        self._own_links.clear()
         self._safe.clear()
         self._loose.clear()
         self._cells.clear()
@@ -111,7 +114,7 @@ class Graph(Adjacency):
             found = self._links.neighbours()
         else:
             found = self._links.of(node)
-        if known is not None and known.has_place:
+        if known is not None and known.has_place and known.index < len(self._x):
             nodes = self._records.nodes
             found = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
         return found
@@ -164,6 +167,12 @@ class Graph(Adjacency):
 
     def _measured(self, loose: bool) -> int:
         """This node's own links that places do not explain."""
+        found = self._own_links.get(loose)
+        if found is None:
+            found = self._own_links[loose] = self._measure(loose)
+        return found
+
+    def _measure(self, loose: bool) -> int:
         found = 0
         for node in self._links.neighbours():
             known = self._records.known.get(node)

@@ -51,6 +51,9 @@ NEWCOMER_HELLOS: Final = 2
 ANSWER_S: Final = 4.0
 """A node that has said so few hellos is told everything, and then not again for this long."""
 
+VIEW_S: Final = 1.0
+"""Who is told what is decided by a view of the network that may be this old."""
+
 RIDE_BYTES: Final = 90
 """Of a frame with an event, news takes no more than this."""
 
@@ -240,7 +243,7 @@ class Spreading(Component):
         return self._around_of(self.host.address)
 
     def _around_of(self, node: int) -> frozenset[int]:
-        self._graph.refresh()
+        self._graph.refresh(VIEW_S)
         return self._graph.around(node)
 
     def _tell_within(self, delay_s: float) -> None:
