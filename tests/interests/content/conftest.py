@@ -18,7 +18,7 @@ class TooMuchWork(BaseException):
 
 @pytest.fixture
 def little_work() -> Callable[[], Any]:
-    """A context that fails after `WORK_MAX` calls and returns of functions. Calls inside compiled modules do not count."""
+    """A context that fails after `WORK_MAX` calls and returns. Calls inside compiled modules do not count."""
 
     @contextmanager
     def limited() -> Iterator[None]:
