@@ -44,7 +44,7 @@ COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
         "unsubscribed": ("t", "node", "category", "detail"),
     },
     "loads": {"load": ("node", "value", "bytes", "count")},
-    "graphs": {"published": ("t", "event_id", "cause_id", "count")},
+    "graphs": {"published": ("t", "event_id", "cause_id", "count"), "waited": ("event_id", "value")},
 }
 """What each derived relation is made of: kinds of trace rows, and their columns."""
 
@@ -81,7 +81,7 @@ class TraceRelations:
         return pa.table(summed)
 
     def _graphs(self) -> pa.Table:
-        return causal_graphs(self("published"))
+        return causal_graphs(self("published"), self("waited"))
 
 
 def met_pairs(published: pa.Table, delivered: pa.Table, expected: Any) -> pa.Table:

@@ -17,7 +17,7 @@ import numpy as np
 from roamcast.errors import CallerError, ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import Interest
-from roamcast.protocols.api import Message, Oracle, Protocol, Site
+from roamcast.protocols.api import Oracle, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
@@ -31,6 +31,7 @@ from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
+from roamcast.world.processing import carried_event
 from roamcast.world.radio.links import Links, update_period_s
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
@@ -103,6 +104,8 @@ class Simulation(Oracle):
             whereabouts=self._whereabouts,
             recorder=self.recorder,
             on_delivery=self._delivered if self._causal else None,
+            processing=scenario.processing,
+            seed=run.seed,
         )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
@@ -416,9 +419,15 @@ class Simulation(Oracle):
         workload = self.run.scenario.workload
         number = event_id(node, self._published[node])
         event = Event(number, now, action.content, payload, action.cause, workload.utility)
-        chains = None if self._causal is None else self._causal.chains(node, action.content)
+        chains = None if self._causal is None else self._causal.published(event)
         shortest_hops = self.topology.distances(node)
         self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
+        waited_s = 0.0 if self._causal is None else self._causal.waited_s(event)
+        if waited_s:
+            self.recorder.add(Record(now, "waited", node, event_id=event.id, cause_id=event.cause, value=waited_s))
+        host = self._hosts[node]
+        if host is not None:
+            host.work("match")
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:
@@ -426,14 +435,6 @@ class Simulation(Oracle):
         if self._causal is not None:
             for reaction in self._causal.reactions(node, event):
                 self.scheduler.at(self.scheduler.now + reaction.delay_s, self._act, reaction.publish)
-
-
-def carried_event(message: Message | None) -> int | None:
-    """The id of the event inside a message or inside its payload: every message that carries one calls it `event`."""
-    while isinstance(payload := getattr(message, "payload", None), Message):
-        message = payload
-    event = getattr(message, "event", None)
-    return event.id if isinstance(event, Event) else None
 
 
 def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:
