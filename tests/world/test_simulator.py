@@ -16,11 +16,10 @@ from roamcast.protocols.flooding.messages import Flood
 from roamcast.protocols.routing.messages import Hello, Routed
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import SCHEMA
-from roamcast.world.processing import carried_event
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.scenario import Faults, Mobility, Partition, Run, Scenario, Workload, run_id
-from roamcast.world.simulator import Result, simulate
+from roamcast.world.simulator import Result, carried_event, simulate
 from roamcast.world.workload import Action, Publish, Subscribe
 
 SOURCE = Path(__file__).parent.parent.parent / "src"

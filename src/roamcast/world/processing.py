@@ -56,7 +56,7 @@ class Processor(Listener):
     def _begin(self) -> None:
         """Begins with the first that waits; a node that is idle hands what is free of cost on at once."""
         while self._waiting:
-            if carried_event(self._waiting[0][1]) is not None:
+            if carried(self._waiting[0][1]) is not None:
                 self._spend(self._match_s)
             if self._free_s > self._scheduler.now:
                 self._scheduler.put(self._free_s, _Handled(self))
@@ -97,9 +97,9 @@ def factor(settings: Processing, seed: int, node: int) -> float:
     return exp(settings.spread * derive(seed, "processing", node).gauss(0.0, 1.0)) if settings.spread else 1.0
 
 
-def carried_event(message: Message | None) -> int | None:
-    """The id of the event inside a message or inside its payload: every message that carries one calls it `event`."""
+def carried(message: Message | None) -> Event | None:
+    """The event inside a message or inside its payload: every message that carries one calls it `event`."""
     while isinstance(payload := getattr(message, "payload", None), Message):
         message = payload
     event = getattr(message, "event", None)
-    return event.id if isinstance(event, Event) else None
+    return event if isinstance(event, Event) else None
