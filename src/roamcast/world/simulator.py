@@ -34,6 +34,7 @@ from roamcast.trace.rows import (
     position_row,
     published_row,
     traffic_row,
+    waited_row,
 )
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
@@ -436,7 +437,7 @@ class Simulation(Oracle):
         self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
         waited_s = 0.0 if self._causal is None else self._causal.waited_s(event)
         if waited_s:
-            self.recorder.add(Record(now, "waited", node, event_id=event.id, cause_id=event.cause, value=waited_s))
+            self.recorder.add(waited_row(now, event, waited_s))
         host = self._hosts[node]
         if host is not None:
             host.work("match")
