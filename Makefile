@@ -7,7 +7,7 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
+.PHONY: demo docs fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
@@ -15,12 +15,16 @@ demo: $(COMPILED)
 test: $(COMPILED)
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
+# The guide as a site that needs no network: docs/_build/index.html.
+docs: $(READY)
+	$(VENV)/bin/python -m sphinx -q -b html docs docs/_build
+
 # Well-formed nonsense for every protocol, far more of it than in the tests.
 fuzz: $(COMPILED)
 	ROAMCAST_NONSENSE=100000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
 
 lint: $(READY)
-	$(VENV)/bin/ruff check setup.py src tests examples peers
+	$(VENV)/bin/ruff check setup.py src tests examples peers docs
 	$(VENV)/bin/mypy
 
 bench: $(COMPILED)

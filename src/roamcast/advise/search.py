@@ -6,10 +6,10 @@
     DIR/campaign/                       the runs of all stages: those that are there are not simulated again
     DIR/advice.json                     the answer
 
-The search halves: a stage gives every candidate that is left the same seeds, from 1 up to `SEEDS` of the stage. It
-drops what certainly misses a demand or is certainly worse (`judgement`) and keeps the `KEEP` best of the rest by means.
-The latter is a screening, not a test: it bounds the work, and the answer says who was dropped by it. Whoever misses a
-demand by less than `SCREENING_SLACK` of its bound counts as meeting it there.
+Each stage runs every remaining candidate on the same seeds, from 1 up to `SEEDS` of the stage. It drops candidates that
+certainly miss a demand or are certainly worse (`judgement`) and keeps the `KEEP` best of the rest by their means. The
+latter is a screening, not a test: it bounds the work, and the answer names the candidates that it dropped. A candidate
+that misses a demand by less than `SCREENING_SLACK` of its bound passes the screening.
 
 So the number of runs is known from the start, at most. All decisions follow from the runs; only a time budget makes
 them depend on the machine.
@@ -131,7 +131,14 @@ class Search:
             if budget_s is not None and monotonic() - began_s + needed_s > budget_s:
                 break
         is_late = budget_s is not None and monotonic() - began_s > budget_s
-        advice = give_advice(self._question, judgement, findings, self._candidates, self._source, self._described)
+        advice = give_advice(
+            question=self._question,
+            last=judgement,
+            findings=findings,
+            candidates=self._candidates,
+            source=self._source,
+            scenario=self._described,
+        )
         if self._variants and not is_late and advice.choice is not None:
             advice = msgspec.structs.replace(advice, elsewhere=self._look_around(session, advice, told))
         (self._out / ANSWER).write_bytes(msgspec.json.format(msgspec.json.encode(advice), indent=2))
@@ -140,7 +147,7 @@ class Search:
     def _screened(
         self, judgement: Judgement, found: dict[str, dict[str, Observations]], number: int
     ) -> tuple[list[str], dict[str, str]]:
-        """Who goes on, and who does not for its rank alone."""
+        """The candidates that go on, and those that are dropped by their rank alone."""
         most = self._keep[number - 1] if number <= len(self._keep) else len(judgement.kept)
         if len(judgement.kept) <= most or judgement.settled:
             return judgement.kept, {}
@@ -155,21 +162,35 @@ class Search:
         out = {name: f"screened out: rank {at + 1} of {len(order)}" for at, name in enumerate(order) if at >= most}
         return [name for name in judgement.kept if name in kept], out
 
-    def _simulate(
-        self, session: SparkSession, number: int, field: list[str], told: "_OneTotal"
-    ) -> Measured:
+    def _simulate(self, session: SparkSession, number: int, field: list[str], told: "_OneTotal") -> Measured:
         """A stage at the scenario's own rate, and at those that demands on capacity name."""
         judged = [key for key in self._question.measures if key in RUN_MEASURES]
         measures = list(dict.fromkeys([*judged, *PROFILE]))
         known = 0 if number == 1 else len(field) * self._seeds[number - 2]
         seeds = self._seeds[number - 1]
         tell = told.stage(known)
-        stage = self._stage(session, f"stage-{number}", field, seeds, self._scenario, measures, tell)
+        stage = self._stage(
+            session=session,
+            name=f"stage-{number}",
+            field=field,
+            seeds=seeds,
+            scenario=self._scenario,
+            measures=measures,
+            tell=tell,
+        )
         for demand in self._question.demands:
             if demand.rate_per_s is not None:
                 name = f"stage-{number}-rate-{demand.rate_per_s:g}"
                 faster = written_into(self._scenario, {RATE: demand.rate_per_s})
-                there = self._stage(session, name, field, seeds, faster, [demand.measure], told.stage(known))
+                there = self._stage(
+                    session=session,
+                    name=name,
+                    field=field,
+                    seeds=seeds,
+                    scenario=faster,
+                    measures=[demand.measure],
+                    tell=told.stage(known),
+                )
                 for label, measured in there.found.items():
                     stage.found.setdefault(label, {})[demand.key] = measured[demand.measure]
                 stage.failed.update(there.failed)

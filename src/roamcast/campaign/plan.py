@@ -72,7 +72,14 @@ def points(campaign: Campaign) -> list[Point]:
             place = places.setdefault(msgspec.json.encode(template.scenario), len(places))
             swept = _unswept(campaign, contender, template) | combination
             settings = {names[path]: _text(swept[path]) for path in names if path in swept and _has(contender, path)}
-            found[key] = Point(len(found), place, contender.label, template, settings, (sweep,))
+            found[key] = Point(
+                point=len(found),
+                place=place,
+                label=contender.label,
+                template=template,
+                settings=settings,
+                sweeps=(sweep,),
+            )
         elif sweep not in known.sweeps:
             found[key] = msgspec.structs.replace(known, sweeps=(*known.sweeps, sweep))
     return list(found.values())

@@ -68,7 +68,15 @@ class Guard:
             self._verifier = Verifier(ring.network, language, self._credentials)
         self._sealer: Sealer | None = None
         if ring is not None:
-            self._sealer = Sealer(ring, address, life, next_life, now, identity, self._credentials)
+            self._sealer = Sealer(
+                ring=ring,
+                address=address,
+                life=life,
+                next_life=next_life,
+                now=now,
+                identity=identity,
+                credentials=self._credentials,
+            )
         self._revoked = () if ring is None else ring.revoked
 
     # -- The node's own life -------------------------------------------------------------------------------------

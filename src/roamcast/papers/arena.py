@@ -5,8 +5,8 @@
     docs/results/data/arena/runs.csv         every run's measures
     docs/results/data/arena/points.csv       their means with confidence intervals
     docs/results/data/arena/command.txt
-    docs/results/data/arena/capacity.json    what `roamcast capacity` found, if it was asked
-    docs/results/data/arena/notes.md         what somebody found out about the results, if anybody did
+    docs/results/data/arena/capacity.json    the answer of `roamcast capacity`, if there is one
+    docs/results/data/arena/notes.md         findings about the results, if there are any
 
 `keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
 """
@@ -40,7 +40,7 @@ _TABLES = ("plan", "runs", "points")
 
 
 def keep(session: SparkSession, store: Store, directory: Path, capacity: Path | None = None) -> None:
-    """Keeps of a campaign what its page needs, and of a search for capacities its answer."""
+    """Stores what the page needs from a campaign, and the answer of a search for capacities."""
     analysis = analyse(session, store)
     plan = store.plan().drop_columns("run").to_pandas()
     measures = shown_measures(store.manifest().campaign, analysis.points)

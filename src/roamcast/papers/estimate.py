@@ -122,7 +122,15 @@ def judge(
         ours = together([estimates[at] for estimates in by_look])
         told = verdict(ours, claim.region) if last or has_width(ours) else "undecided"
         judged.append(
-            Judgement(claim.statement, claim.reported, str(claim.region), ours, told, claim.finding, claim.of_paper)
+            Judgement(
+                statement=claim.statement,
+                reported=claim.reported,
+                required=str(claim.region),
+                estimate=ours,
+                verdict=told,
+                finding=claim.finding,
+                of_paper=claim.of_paper,
+            )
         )
     return judged
 

@@ -32,7 +32,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     paper: str
     runs_of_paper: int  # at each point
-    result: str  # how the claims fared, in words
+    result: str  # the verdicts, in words
     scale: Scale | None = None
     at_paper_scale: bool = False
     scale_note: str = ""
@@ -82,14 +82,14 @@ def older_parts(summary: Summary) -> tuple[str, ...]:
 def _with_result(figure: Figure, summary: Summary, place: Path) -> Listed:
     claims = [
         ListedClaim(
-            claim.statement,
-            claim.reported,
-            claim.required,
-            claim.estimate.value,
-            claim.estimate.low,
-            claim.estimate.high,
-            claim.verdict,
-            claim.of_paper,
+            statement=claim.statement,
+            reported=claim.reported,
+            required=claim.required,
+            value=claim.estimate.value,
+            low=claim.estimate.low,
+            high=claim.estimate.high,
+            verdict=claim.verdict,
+            of_paper=claim.of_paper,
         )
         for claim in summary.claims
     ]

@@ -54,7 +54,14 @@ def _judged(
 ) -> tuple[Claim, ...]:
     """A claim against each setting. `statement` has a place for the setting's name; `statistic` takes `setting`."""
     of_thesis = tuple(
-        Claim(statement.format(setting), reported, partial(statistic, setting=setting), region, finding, of_paper)
+        Claim(
+            statement=statement.format(setting),
+            reported=reported,
+            statistic=partial(statistic, setting=setting),
+            region=region,
+            finding=finding,
+            of_paper=of_paper,
+        )
         for setting in JUDGED
     )
     beside = Claim(

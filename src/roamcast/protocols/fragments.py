@@ -63,6 +63,10 @@ class Outbox:
         """Fragments that have not been handed out."""
         return sum(len(outgoing.fragments) for outgoing in self._waiting)
 
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """From now on messages are cut into smaller or larger fragments."""
+        self._piece_bytes = frame_bytes_max - FRAGMENT_OVERHEAD_BYTES
+
     def add(self, receiver: int, message: Message, data: bytes) -> bool:
         """Takes a message, encoded as `data`; false if too much is waiting already."""
         if self._bytes + len(data) > OUTBOX_BYTES_MAX:

@@ -194,9 +194,9 @@ class Faults(Settings, frozen=True):
 class Scenario(Settings, frozen=True):
     """A network and what happens in it: nodes and their movement, radio, workload, faults."""
 
-    nodes: int = 50
+    nodes: int = 50  # how many
     area_m: tuple[float, float] = (1000.0, 1000.0)  # width and height
-    duration_s: float = 100.0
+    duration_s: float = 100.0  # of the run
     mobility: Mobility = Mobility()
     positioning: Positioning = Positioning()
     radio: AnyRadio = Wifi80211b()
