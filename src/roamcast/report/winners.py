@@ -52,7 +52,7 @@ def _told(result: Contest, values: dict[str, Observations], most: float | None) 
         hidden = len(winners) - NAMES_MAX
         text = ", ".join(winners[:NAMES_MAX]) + (f" and {hidden} more" if hidden > 0 else "")
         if not result.behind:
-            return Cell("open", "", f"nobody ruled out; best mean {mean}, {result.best}")
+            return Cell("open", "", f"none ruled out; best mean {mean}, {result.best}")
         return Cell(text, "", f"best mean {mean}")
     rival = result.runner_up
     if rival is None:
