@@ -30,7 +30,7 @@ def deliveries(
         processing=processing,
         workload=Workload(publishers=0, subscribers=0),
     )
-    run = Run(scenario=scenario, protocol=protocol, parameters=parameters)
+    run = Run(scenario=scenario, protocol=protocol, parameters={**parameters})
     rows = simulate(run, actions=actions).recorder.table().to_pylist()
     return [row for row in rows if row["kind"] == "delivered"]
 
