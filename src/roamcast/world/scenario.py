@@ -86,6 +86,23 @@ class Positioning(Settings, frozen=True):
         require(self.drift_time_s >= 0.1, "drift_time_s", self.drift_time_s, "at least 0.1")
 
 
+class Processing(Settings, frozen=True):
+    """What nodes take to handle events (`world/processing.py`). Times are those of the median node."""
+
+    match_s: float = 0.0  # a message that carries an event, and a publication
+    root_s: float = 0.0  # on top, where an event passes the root of a tree on its way to other trees (SOMER)
+    spread: float = 0.0  # how much nodes differ: standard deviation of the logarithm of their times
+
+    def __post_init__(self) -> None:
+        for field in ("match_s", "root_s"):
+            require(0 <= getattr(self, field) <= 60, field, getattr(self, field), "between 0 and 60")
+        require(0 <= self.spread <= 3, "spread", self.spread, "between 0 and 3")
+
+    @property
+    def takes_time(self) -> bool:
+        return self.match_s > 0 or self.root_s > 0
+
+
 class Causal(Settings, frozen=True):
     """Events that are published because others were received, beside all other events (`world/causal_workload.py`)."""
 
@@ -115,7 +132,7 @@ class Workload(Settings, frozen=True):
     pool: int = 10_000  # intervals: events are whole numbers in [0, pool)
     topic_depth: int = 3  # topics: levels of a topic
     topic_fanout: int = 4  # topics: names per level
-    audience_share: float = 0.0  # content: above 0, so many subscriptions match every event and the others none
+    audience_share: float = 0.0  # content: above 0, this share of subscriptions match every event, the others none
     rate_per_s: float = 0.5  # publications per publisher
     pattern: Literal["constant", "poisson", "ramp", "burst"] = "constant"
     burst_period_s: float = 20.0  # burst: one active stretch per period, at the rate that keeps the mean
@@ -177,7 +194,7 @@ class Faults(Settings, frozen=True):
     join_share: float = 0.0  # are switched on only during the run
     leave_share: float = 0.0  # say goodbye and go
     dropper_share: float = 0.0  # take part in everything, but silently drop others' events instead of forwarding them
-    split_s: float = 0.0  # for so long, in the middle of the run, the west and the east half do not hear each other
+    split_s: float = 0.0  # time in the middle of the run in which the west and east halves are partitioned
     partitions: tuple[Partition, ...] = ()  # further ones, each with its own place and time
 
     def __post_init__(self) -> None:
@@ -199,6 +216,7 @@ class Scenario(Settings, frozen=True):
     duration_s: float = 100.0  # of the run
     mobility: Mobility = Mobility()
     positioning: Positioning = Positioning()
+    processing: Processing = Processing()
     radio: AnyRadio = Wifi80211b()
     workload: Workload = Workload()
     faults: Faults = Faults()
