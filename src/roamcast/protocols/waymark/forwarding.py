@@ -24,6 +24,10 @@ SPREAD_S: Final = 15.0
 CARRY_BYTES: Final = 24
 """What a frame with an event takes beside the event, its destinations and receipts."""
 
+JITTER_SLOW_S: Final = 4.0
+COPIES_MAX: Final = 3
+"""Over a slow radio, who spreads an event waits up to so long, and does not if it has heard so many copies."""
+
 SLACK_S: Final = 0.3
 """Times that nodes tell each other are as exact as this."""
 
@@ -37,7 +41,7 @@ class ForwardingTimer(StrEnum):
 class Task:
     """What this node does about one event."""
 
-    __slots__ = ("behind", "born_s", "event", "hops", "is_spread", "reached", "round", "taken", "todo")
+    __slots__ = ("behind", "born_s", "copies", "event", "hops", "is_spread", "reached", "round", "taken", "todo")
 
     def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
@@ -47,6 +51,7 @@ class Task:
         self.todo: set[int] = set()  # destinations to plan for
         self.taken: dict[int, int] = {}  # destinations taken on, and how often
         self.behind: set[int] = set()  # who gave it to this node: not the way to go
+        self.copies = 0  # of events for everybody: how often it was heard
         self.is_spread = False  # this node has spread it to everybody
         self.reached: set[int] = set()  # of events for everybody: in reach of nodes that were heard sending it
 
@@ -74,6 +79,7 @@ class Forwarding(Component):
         self._repair = repair
         self._custody = custody
         self._seen = SeenCache()
+        self._spread = SeenCache()  # events for everybody that this node has repeated
         self.tasks: dict[int, Task] = {}
         self._spread_s: dict[int, float] = {}  # destination -> when an event was spread because of it
 
@@ -81,7 +87,7 @@ class Forwarding(Component):
         inputs.on(Carry, self._on_carry)
         inputs.on(Spread, self._on_spread)
         inputs.on_timer(ForwardingTimer.PASS_ON, self._pass_on)
-        inputs.on_timer(ForwardingTimer.SPREAD, self._spread)
+        inputs.on_timer(ForwardingTimer.SPREAD, self._spread_on)
         inputs.on_timer(ForwardingTimer.FORGET, self._forget)
 
     def publish(self, event: Event) -> None:
@@ -89,7 +95,8 @@ class Forwarding(Component):
         task = self._begin(event, 1, 0, self.host.now())
         if not self._news.is_settled():
             self._custody.published(event, set())
-            self._spread(event.id)
+            self._spread.add(event.id)
+            self._spread_on(event.id)
             return
         destinations = set(self._records.wanting(event))
         self._custody.published(event, destinations)
@@ -253,6 +260,7 @@ class Forwarding(Component):
             for destination in missed:
                 self._spread_s[destination] = now
             task.is_spread = True
+            self._spread.add(task.event.id)
             self.host.broadcast(Spread(task.hops, task.event))
 
     # -- To everybody -------------------------------------------------------------------------------------------------
@@ -266,21 +274,22 @@ class Forwarding(Component):
         task = self.tasks.get(event.id)
         if task is None:
             task = self._begin(event, min(spread.hops, self._parameters.hops_max - 1) + 1, 0, self.host.now())
+        task.copies += 1
         task.reached.add(sender)
         task.reached |= self._links.of(sender)
-        if not task.is_spread and spread.hops < self._parameters.hops_max:
+        if not task.is_spread and spread.hops < self._parameters.hops_max and self._spread.add(event.id):
             task.is_spread = True
-            self.host.set_timer(
-                self._parameters.jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id)
-            )
+            jitter_s = JITTER_SLOW_S if self._links.is_slow() else self._parameters.jitter_s
+            self.host.set_timer(jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id))
 
-    def _spread(self, event_id: int) -> None:
+    def _spread_on(self, event_id: int) -> None:
         task = self.tasks.get(event_id)
         if task is None:
             return
         task.is_spread = True
         neighbours = self._links.neighbours()
-        if not neighbours or neighbours - task.reached:
+        is_covered = task.copies >= COPIES_MAX if self._links.is_slow() else neighbours <= task.reached
+        if not is_covered or not neighbours:
             self.host.broadcast(Spread(task.hops, task.event))
 
 

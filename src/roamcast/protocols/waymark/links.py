@@ -6,8 +6,10 @@ so a gap in the numbers tells how many were lost; the share that arrives is the 
 shows too that its sender is there.
 
 How often a node says hello depends on how fast its links change, apart from changes that everybody could foresee from
-places. A node that meets a stranger says hello soon, because its list has changed. A link on which an acknowledged
-frame has failed is *cut*: it is not used until something is heard over it again.
+places. Over a radio so slow that a frame takes `DRAIN_S` hellos are rare, and nothing else is said about the network:
+what nodes could learn is not worth the events that would have to wait meanwhile. A node that meets a stranger says hello
+soon, because its list has changed. A link on which an acknowledged frame has failed is *cut*: it is not used until
+something is heard over it again.
 """
 
 from enum import StrEnum
@@ -36,6 +38,15 @@ SURE_CHANGE: Final = 0.03
 """A link of at least this quality is good; if it has changed since it was heard last with at most this probability, it
 is sure."""
 
+LOSSY: Final = 0.04
+"""If more hellos than this are lost over all links, no link is good."""
+
+DRAIN_S: Final = 0.02
+"""A radio on which most hellos have not left after so long is slow."""
+
+PERIOD_MAX_S: Final = 3600.0
+"""No hello period counts as longer than this."""
+
 CUT_S: Final = 90.0
 """A link is cut for this long unless something is heard over it."""
 
@@ -47,6 +58,7 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 
 class LinkTimer(StrEnum):
     HELLO = "links.hello"  # the next hello is due
+    DRAIN = "links.drain"  # look whether the last hello has left
 
 
 class Neighbour:
@@ -54,12 +66,13 @@ class Neighbour:
 
     __slots__ = (
         "due_s", "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "period_s", "quality",
-        "until_s",
+        "trust", "until_s",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.number = -1  # of the last hello; -1: none so far
         self.quality = 1.0  # share of its hellos that arrive, smoothed
+        self.trust = 1.0  # share of events that it confirms at once, smoothed
         self.heard_s = 0.0  # when anything was heard last
         self.period_s = 1.0  # of its hellos
         self.due_s = 0.0  # something should be heard until then
@@ -92,6 +105,8 @@ class Links(Component):
         self.period_s = parameters.hello_min_s
         self._number = 0
         self._last_hello_s = -parameters.hello_min_s
+        self._loss = 0.0  # share of hellos that are lost, over all neighbours
+        self._slow_share = 0.0  # of hellos that take long to leave, smoothed
         self._due_s = 0.0
         self._settled_s = host.now() + parameters.settle_s
         self._churn_per_s = 0.02  # links gained or lost, per link
@@ -105,6 +120,7 @@ class Links(Component):
         inputs.on_any_message(self._on_any_message)
         inputs.on_any_failure(self._on_failure)
         inputs.on_timer(LinkTimer.HELLO, self._say_hello)
+        inputs.on_timer(LinkTimer.DRAIN, self._look_for_drain)
 
     def start(self) -> None:
         self._schedule(self.host.random.random() * self._parameters.hello_min_s / 2)
@@ -146,9 +162,11 @@ class Links(Component):
         return self._change(neighbour) > DOUBT and not self._places.is_near(address)
 
     def is_good(self, address: int) -> bool:
-        """Whether few frames are lost between here and that neighbour, as long as it is in reach."""
+        """Whether few frames are lost between here and that neighbour, as long as it is in reach, and in general."""
         neighbour = self.known.get(address)
-        return neighbour is not None and not neighbour.is_cut and neighbour.quality >= GOOD
+        if self._loss > LOSSY:
+            return False
+        return neighbour is not None and not neighbour.is_cut and min(neighbour.quality, neighbour.trust) >= GOOD
 
     def is_sure(self, address: int) -> bool:
         """Whether a frame to that neighbour arrives almost certainly: the link is good, and it is still there by its
@@ -177,13 +195,13 @@ class Links(Component):
         """A neighbour has not confirmed an event."""
         neighbour = self.known.get(address)
         if neighbour is not None:
-            neighbour.quality *= 0.85
+            neighbour.trust *= 0.8
 
     def note_arrival(self, address: int) -> None:
         """A neighbour has confirmed an event at once."""
         neighbour = self.known.get(address)
         if neighbour is not None:
-            neighbour.quality += 0.05 * (1 - neighbour.quality)
+            neighbour.trust += 0.04 * (1 - neighbour.trust)
 
     def note_event(self) -> None:
         """An event came by: the more there are, the more a wrong link costs."""
@@ -191,7 +209,7 @@ class Links(Component):
 
     def say_soon(self) -> None:
         """A hello within a second or so, but never more often than allowed."""
-        spread_s = self._parameters.hello_min_s
+        spread_s = self._parameters.hello_slow_s if self.is_slow() else self._parameters.hello_min_s
         earliest_s = max(self._last_hello_s + spread_s, self.host.now())
         due_s = earliest_s + 0.5 * spread_s * self.host.random.random()
         if due_s < self._due_s:
@@ -233,12 +251,13 @@ class Links(Component):
             neighbour.is_stranger = False
             for _ in range(min(missed, 8)):
                 neighbour.quality *= 0.75
+            self._loss += (min(missed, 2) / (1 + min(missed, 2)) - self._loss) / 32
             neighbour.quality += 0.25 * (1 - neighbour.quality)
         neighbour.number = hello.number
         neighbour.mutual = frozenset(hello.mutual)
         knows_link = me in neighbour.mutual
         neighbour.hears_me = knows_link or me in hello.heard
-        neighbour.period_s = min(hello.period_ds / 10, 2 * self._parameters.hello_placed_s)
+        neighbour.period_s = min(hello.period_ds / 10, PERIOD_MAX_S)
         known = self._records.known.get(sender)
         if known is not None and not known.has_place:
             self._records.list_links(known, hello.mutual)
@@ -279,7 +298,7 @@ class Links(Component):
         )
         self._adapt_period(mutual, now)
         self._number += 1
-        if now < self._settled_s:
+        if now < self._settled_s or self.is_slow():
             wants, wheres = self._news.take_own(self.host.address)
         else:
             wants, wheres = self._news.take(mutual, self.host.frame_bytes_max - 32 - 3 * len(self.known))
@@ -296,7 +315,15 @@ class Links(Component):
         )
         self._last_hello_s = now
         self.host.broadcast(hello)
+        self.host.set_timer(DRAIN_S, (LinkTimer.DRAIN, 0))
         self._schedule(self.period_s * (0.85 + 0.3 * self.host.random.random()))
+
+    def is_slow(self) -> bool:
+        """Whether frames wait so long that events should be all there is to send."""
+        return self._slow_share > 0.5
+
+    def _look_for_drain(self, key: int) -> None:
+        self._slow_share += 0.4 * ((1.0 if self.host.backlog() else 0.0) - self._slow_share)
 
     def _forget_gone(self, now: float) -> None:
         for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
@@ -328,6 +355,8 @@ class Links(Component):
         wanted_s = (parameters.hello_price / max(self._churn_per_s * self._events_per_s, 1e-9)) ** 0.5
         longest_s = parameters.hello_placed_s if self._records.own.has_place else parameters.hello_max_s
         self.period_s = min(max(wanted_s, parameters.hello_min_s), longest_s)
+        if self.is_slow():
+            self.period_s = parameters.hello_slow_s
 
 
 def _patience(quality: float) -> int:

@@ -155,8 +155,11 @@ class Spreading(Component):
         self._tell_within(0.05 + 0.5 * self.host.random.random())
 
     def is_settled(self) -> bool:
-        """Whether this node knows what its neighbours know, or has had time enough to learn it."""
+        """Whether this node knows what its neighbours know, or has had time enough to learn it. Over a slow radio it
+        never does."""
         started_s = self._settled_s - self._parameters.settle_s
+        if self._links.is_slow():
+            return False
         return self.has_agreed or self.host.now() > started_s + 10 * self._parameters.settle_s
 
     def _list_within(self, delay_s: float) -> None:
@@ -257,6 +260,9 @@ class Spreading(Component):
 
     def _tell(self, key: int) -> None:
         self._tell_due_s = -1.0
+        if self.host.backlog() or self._links.is_slow():
+            self._tell_within(self._parameters.hello_slow_s if self._links.is_slow() else 0.1)  # events first
+            return
         wants, wheres = self._pending.take(self._around(), self.host.frame_bytes_max - 16)
         if wants or wheres:
             self.host.broadcast(News(wants, wheres))
@@ -273,6 +279,8 @@ class Spreading(Component):
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
+        if self._links.is_slow():
+            return
         self._listed_s = self.host.now()
         listing = tuple((node, *self._records.marks(node)) for node in sorted(self._records.known)[:LISTED_MAX])
         self.host.broadcast(News(is_listing=True, listing=listing))

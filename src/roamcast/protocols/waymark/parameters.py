@@ -9,8 +9,9 @@ class WaymarkParameters(api.Parameters, frozen=True):
     hello_min_s: float = 1.0  # shortest time between two hellos of a node; below hello_max_s
     hello_max_s: float = 12.0  # longest time between two hellos; longer is cheaper, and finds new links later
     hello_placed_s: float = 30.0  # the same for a node that knows its place, so that others know its links without
+    hello_slow_s: float = 300.0  # time between two hellos over a radio on which a frame takes long
     hello_price: float = 1.2  # a hello is worth as much as so many events that meet a broken link; higher: fewer hellos
-    quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
+    quality_min: float = 0.6  # links that lose more hellos than 1 minus this are not used
     # Knowledge: records
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
@@ -36,6 +37,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
         require(0 < self.hello_min_s < self.hello_max_s, "hello_min_s", self.hello_min_s, "above 0, below hello_max_s")
         require(self.hello_max_s <= 3600, "hello_max_s", self.hello_max_s, "at most 3600")
         require(self.hello_min_s < self.hello_placed_s <= 3600, "hello_placed_s", self.hello_placed_s, "to 3600")
+        require(0 < self.hello_slow_s <= 3600, "hello_slow_s", self.hello_slow_s, "above 0, at most 3600")
         require(self.hello_price > 0, "hello_price", self.hello_price, "above 0")
         require(0 <= self.quality_min <= 1, "quality_min", self.quality_min, "between 0 and 1")
         require(self.jitter_s >= 0, "jitter_s", self.jitter_s, "at least 0")

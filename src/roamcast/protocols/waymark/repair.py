@@ -11,6 +11,7 @@ more on LoRa. Relays that are named in the same frame take turns at that distanc
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
 
 from roamcast.events import Event
 from roamcast.protocols.api import NOBODY, Host, Message
@@ -19,6 +20,12 @@ from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import AGE_DS_MAX, Carry, Hello, Receipt, Spread
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.receipts import ReceiptsDue, receipted
+
+LATE_MAX: Final = 64
+"""Of so many events late relays are remembered."""
+
+RAISE: Final = 20.0
+"""A response counts as no more than so many times as late as usual."""
 
 
 class RepairTimer(StrEnum):
@@ -59,6 +66,7 @@ class Repair(Component):
         self._receipts = receipts
         self._on_lost = on_lost
         self._awaited: dict[int, Awaited] = {}
+        self._late: dict[int, tuple[int, float]] = {}  # event -> relay that was not heard in time, and sent when
         self._receipt_due_s = 0.0
         self.response_s = parameters.response_min_s  # from sending to hearing the first relay, smoothed
 
@@ -135,8 +143,12 @@ class Repair(Component):
 
     def _confirmed(self, sender: int, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
+        late = self._late.get(event_id)
+        if late is not None and late[0] == sender:
+            self._responded(self.host.now() - late[1])
+            del self._late[event_id]
         if awaited is not None:
-            if sender == awaited.first and sender in awaited.relays:
+            if late is None and sender == awaited.first and sender in awaited.relays:
                 self._responded(self.host.now() - awaited.sent_s)
             awaited.relays.pop(sender, None)
             if awaited.leaves.pop(sender, None) is not None and sender not in awaited.reminded:
@@ -144,15 +156,25 @@ class Repair(Component):
             if not awaited.relays and not awaited.leaves:
                 del self._awaited[event_id]
 
+    def _expect_late(self, event_id: int, awaited: Awaited) -> None:
+        """The first relay has not been heard in time; if it is heard yet, the time was too short."""
+        if len(self._late) >= LATE_MAX:
+            del self._late[next(iter(self._late))]
+        self._late.setdefault(event_id, (awaited.first, awaited.sent_s))
+
     def _responded(self, after_s: float) -> None:
+        after_s = min(after_s, RAISE * self.response_s)  # one straggler does not slow everything down
         self.response_s = max(self.response_s + (after_s - self.response_s) / 8, self._parameters.response_min_s)
 
     def _remind_relays(self, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
-        if awaited is not None:
+        if awaited is not None and self.host.backlog():  # it may not have left yet
+            self.host.set_timer(max(self._parameters.relay_wait_s, 5 * self.response_s), (RepairTimer.RELAYS, event_id))
+        elif awaited is not None:
             groups = list(awaited.relays.values())
             if awaited.first in awaited.relays:
                 self.response_s *= 1.05  # that was too soon, perhaps
+                self._expect_late(event_id, awaited)
             awaited.relays.clear()
             self._remind(awaited, groups)
 
