@@ -20,6 +20,9 @@ def book(
     capacity: Annotated[
         Path | None, typer.Option(help="With --arena: keep the answer of roamcast capacity from this directory, too.")
     ] = None,
+    waymark: Annotated[
+        Path | None, typer.Option(help="First keep the results of this campaign as those of Waymark's goals.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Make the book of results from stored summaries."""
@@ -34,6 +37,15 @@ def book(
         store.manifest()  # refuses what is no campaign before Spark is started
         with spark_session(LOCAL, trace_bytes=store.trace_bytes()) as session:
             keep(session, store, directory, capacity)
+    if waymark is not None:
+        from roamcast.campaign.session import LOCAL, spark_session
+        from roamcast.campaign.store import Store
+        from roamcast.papers import goals
+
+        store = Store(waymark)
+        store.manifest()
+        with spark_session(LOCAL, trace_bytes=store.trace_bytes()) as session:
+            goals.keep(session, store, directory)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})

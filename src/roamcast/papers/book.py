@@ -4,6 +4,7 @@
     docs/results/<paper>.md              every figure beside the paper's claims, with verdicts
     docs/results/figures/<figure>.svg
     docs/results/arena.md                all systems side by side (`arena`)
+    docs/results/waymark.md              Waymark's goals, place by place (`goals`)
     docs/results/data/older.json         what of the sources had changed since each result, when the book was made
     docs/results/README.md               what of each paper holds
 
@@ -21,6 +22,8 @@ from roamcast.errors import ConfigurationError
 from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.estimate import Judgement, Verdict
+from roamcast.papers.goals import is_kept as goals_kept
+from roamcast.papers.goals import write_goals
 from roamcast.papers.listing import CLAIMS, older_parts
 from roamcast.papers.page import chart, interval
 from roamcast.papers.sources import SIMULATOR, UNKNOWN
@@ -103,9 +106,16 @@ def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
     arena = is_kept(directory)
     if arena:
         written += write_arena(directory)
+    goals = goals_kept(directory)
+    if goals:
+        written.append(write_goals(directory))
     changed = [name for name, parts in older.items() if parts]
     speed = (directory / SPEED).is_file()
-    text = _templates().get_template("index.md").render(pages=pages, arena=arena, speed=speed, changed=changed)
+    text = (
+        _templates()
+        .get_template("index.md")
+        .render(pages=pages, arena=arena, speed=speed, changed=changed, goals=goals)
+    )
     written.append(_write(directory / "README.md", text))
     return written
 

@@ -277,7 +277,10 @@ class Forwarding(Component):
         task.copies += 1
         task.reached.add(sender)
         task.reached |= self._links.of(sender)
-        if not task.is_spread and spread.hops < self._parameters.hops_max and self._spread.add(event.id):
+        is_first = self._spread.add(event.id)
+        if task.is_spread or spread.hops >= self._parameters.hops_max:
+            return
+        if is_first or not self._links.is_slow():  # over a slow radio, copies come when the task is long forgotten
             task.is_spread = True
             jitter_s = JITTER_SLOW_S if self._links.is_slow() else self._parameters.jitter_s
             self.host.set_timer(jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id))

@@ -7,7 +7,7 @@ shows too that its sender is there.
 
 How often a node says hello depends on how fast its links change, apart from changes that everybody could foresee from
 places. Over a radio so slow that a frame takes `DRAIN_S` hellos are rare, and nothing else is said about the network:
-what nodes could learn is not worth the events that would have to wait meanwhile. A node that meets a stranger says hello
+what nodes could learn is not worth the events that would have to wait. A node that meets a stranger says hello
 soon, because its list has changed. A link on which an acknowledged frame has failed is *cut*: it is not used until
 something is heard over it again.
 """
@@ -37,9 +37,6 @@ GOOD: Final = 0.9
 SURE_CHANGE: Final = 0.03
 """A link of at least this quality is good; if it has changed since it was heard last with at most this probability, it
 is sure."""
-
-LOSSY: Final = 0.04
-"""If more hellos than this are lost over all links, no link is good."""
 
 DRAIN_S: Final = 0.02
 """A radio on which most hellos have not left after so long is slow."""
@@ -105,7 +102,6 @@ class Links(Component):
         self.period_s = parameters.hello_min_s
         self._number = 0
         self._last_hello_s = -parameters.hello_min_s
-        self._loss = 0.0  # share of hellos that are lost, over all neighbours
         self._slow_share = 0.0  # of hellos that take long to leave, smoothed
         self._due_s = 0.0
         self._settled_s = host.now() + parameters.settle_s
@@ -162,10 +158,8 @@ class Links(Component):
         return self._change(neighbour) > DOUBT and not self._places.is_near(address)
 
     def is_good(self, address: int) -> bool:
-        """Whether few frames are lost between here and that neighbour, as long as it is in reach, and in general."""
+        """Whether few frames are lost between here and that neighbour, as long as it is in reach."""
         neighbour = self.known.get(address)
-        if self._loss > LOSSY:
-            return False
         return neighbour is not None and not neighbour.is_cut and min(neighbour.quality, neighbour.trust) >= GOOD
 
     def is_sure(self, address: int) -> bool:
@@ -251,7 +245,6 @@ class Links(Component):
             neighbour.is_stranger = False
             for _ in range(min(missed, 8)):
                 neighbour.quality *= 0.75
-            self._loss += (min(missed, 2) / (1 + min(missed, 2)) - self._loss) / 32
             neighbour.quality += 0.25 * (1 - neighbour.quality)
         neighbour.number = hello.number
         neighbour.mutual = frozenset(hello.mutual)

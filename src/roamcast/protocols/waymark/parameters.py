@@ -11,7 +11,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     hello_placed_s: float = 30.0  # the same for a node that knows its place, so that others know its links without
     hello_slow_s: float = 300.0  # time between two hellos over a radio on which a frame takes long
     hello_price: float = 1.2  # a hello is worth as much as so many events that meet a broken link; higher: fewer hellos
-    quality_min: float = 0.6  # links that lose more hellos than 1 minus this are not used
+    quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
     # Knowledge: records
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
