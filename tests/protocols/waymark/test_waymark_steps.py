@@ -5,7 +5,8 @@ from typing import Any
 from roamcast.events import event_id
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Site
-from roamcast.protocols.waymark.messages import News, Want
+from roamcast.protocols.waymark.messages import News, Want, Where
+from roamcast.protocols.waymark.records import is_newer
 from roamcast.testing import TinyNet, line
 
 ALL = Intervals.of((0, 100))
@@ -175,6 +176,43 @@ def test_a_node_contradicts_what_was_made_up_about_it() -> None:
     event = net.publish(0, 42)
     net.run(1.0)
     assert net.receivers(event) == [2]
+
+
+def test_numbers_of_records_cannot_be_used_up() -> None:
+    net = settled(line(3), [2])
+    for number in (2**31 - 1, 2**32 - 1, 0, net.node(2).records.own.want_number):
+        made_up = Want(2, number, 0, None)
+        net.node(0).on_message(1, News((made_up,)))
+        net.node(1).on_message(0, News((made_up,)))
+        net.run(60.0)
+        event = net.publish(0, 42)
+        net.run(1.0)
+        assert net.receivers(event) == [2], number
+
+
+def test_the_newer_of_two_numbers_is_less_than_half_a_circle_ahead() -> None:
+    assert is_newer(5, 4)
+    assert not is_newer(4, 5)
+    assert not is_newer(4, 4)
+    assert is_newer(3, 2**32 - 3)
+    assert not is_newer(2**32 - 3, 3)
+
+
+def test_two_nodes_that_lack_a_third_silence_it_until_it_speaks() -> None:
+    places = {0: (0.0, 0.0), 1: (200.0, 0.0), 2: (200.0, 100.0), 3: (350.0, 0.0)}
+    net = settled([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)], [3], places)
+    graph, records = net.node(0).graph, net.node(0).records
+    net.run(1.0)
+    for node in (1, 2):
+        assert not graph.is_silent(3), "one node alone silences nobody"
+        known = records.known[node]
+        net.node(0).on_message(node, News((), (Where(node, known.where_number + 1, (2000, 0, 0, 0), (), (3,)),)))
+    assert graph.is_silent(3)
+    net.run(180.0)  # hellos show that 0 was told other things than its neighbours
+    assert not graph.is_silent(3)
+    event = net.publish(0, 42)
+    net.run(1.0)
+    assert net.receivers(event) == [3]
 
 
 def test_no_delivery_twice_and_none_of_its_own() -> None:

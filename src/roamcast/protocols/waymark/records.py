@@ -293,5 +293,10 @@ def _mark(number: int, content: str) -> int:
 
 
 def _mixed(node: int, mark: int) -> int:
-    """16 bits in which any change of a mark shows, nearly always."""
-    return ((node + 1) * 40503 ^ mark * 30011) >> 1 & 0xFFFF if mark else 0
+    """16 bits in which any change of a mark shows, nearly always. Not linear, so that equal changes of two nodes'
+    marks do not cancel each other in a digest."""
+    if not mark:
+        return 0
+    mixed = (node * 65_537 + mark) * 0x9E3779B1 & 0xFFFFFFFF
+    mixed = (mixed ^ mixed >> 15) * 0x85EBCA77 & 0xFFFFFFFF
+    return (mixed ^ mixed >> 13) & 0xFFFF

@@ -17,6 +17,9 @@ Knowledge
     moves need not list its links: they follow from places as long as it keeps its course. It lists only exceptions,
     neighbours too far away to be expected and nodes nearby that it does not hear. A node without a position lists all
     its links. So positions are never needed, and wrong ones are corrected by what is measured.
+    Whoever is far away need not know a place well, so turns are told at once nearby and later farther off, on frames
+    that are sent anyway. A node that several others nearby do not hear counts as silent until it speaks. Over a radio
+    so slow that knowledge costs more than it saves, there is none: events are spread to everybody.
     `graph.py` puts it all together: who can hear whom now.
 
 Plan
@@ -41,8 +44,9 @@ An event at a node that was asked to pass it on is a *task*. The node takes each
 times, and a second time only from another sender: a plan made from wrong knowledge may come back, but not for ever.
 That is why there are no loops: a node sends an event at most `tries_max` times per destination.
 
-Nobody speaks for others: a record is issued by its own node, first-hand beats hearsay, and a node tells only its own
-links. No record can declare another node dead.
+Nobody speaks for others: a record is issued by its own node, first-hand beats hearsay, numbers of records cannot run
+out, and a node tells only its own links. No single node can silence another, and the word of a node that several others
+do not hear voids what they say.
 
 What is known and used here: multipoint relays and their kin (RFC 6621, RFC 7181), dead reckoning of positions, explicit
 multicast (RFC 5058), receipts by overhearing, and custody of delay-tolerant networks (RFC 4838).
