@@ -45,7 +45,8 @@ class Scene:
             write_secret(file, msgspec.structs.replace(identity, certificate=statement), "identity")
             self.address[machine] = identity.address
             self.machine[identity.address] = machine
-            words = ["--json", "--log-format", "json", "--protocol", "flooding", "--subscribe", "0..100"]
+            words = ["--json", "--log-format", "json", "--protocol", "flooding"]
+            words += ["--language", "intervals", "--subscribe", "0..100"]
             words += ["--key", str(self._folder / "net.key"), "--identity", str(file), "--state", str(self._folder)]
             options[self.machines.name(machine)] = words
         self._fleet = Fleet(options)
