@@ -89,7 +89,7 @@ def ten(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path, 3)
+    scene = Scene(tmp_path, 3, "waymark")
     yield scene
     scene.close()
 
