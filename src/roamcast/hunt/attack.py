@@ -1,17 +1,15 @@
 """A network under attack by one of its own: a stranger that sends well-formed nonsense, then falls silent.
 
-Four nodes in a row run a protocol. A stranger that hears two of them sends random messages in the name of addresses
-that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is bounded. Once it
+Four nodes in a row run a protocol. A stranger that hears two of them sends random messages: in its own name where nodes
+have identities, else in the name of addresses that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is bounded. Once it
 has been silent for the time that the protocol states, every event is delivered again.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from roamcast.errors import PeerError
 from roamcast.hunt.nonsense import Nonsense
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol, Site
@@ -32,6 +30,7 @@ class Attack(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = {}
     interval_s: float = 0.01  # between two of them
     heal_s: float = 60.0  # silence before the events
+    identified: bool = False  # nodes have identities: the stranger sends in its own name only
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -52,11 +51,11 @@ def attack(plan: Attack) -> Outcome:
     for _ in range(plan.messages):
         message = nonsense.message()
         victim = random.choice([1, NODES - 1])
-        sender = random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
+        sender = STRANGER if plan.identified else random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
         try:
-            with suppress(PeerError):  # what a host drops
-                net.host(victim).arrives(sender, message)
+            net.host(victim).arrives(sender, message)
             net.run(plan.interval_s)
+            net.records.clear()
         except Exception as error:
             error.add_note(f"after {message!r} from {sender} to {victim}; {plan!r}")
             raise
@@ -80,4 +79,5 @@ def _network(protocol: str, parameters: Mapping[str, Any], seed: int) -> TinyNet
         site=Site(600.0, 200.0, 150.0),
         positions_m={node: (50.0 + 120.0 * node, 100.0) for node in range(NODES)},
         oracle=True,
+        language="intervals",
     )

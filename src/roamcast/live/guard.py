@@ -14,7 +14,7 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
-from roamcast.interests import LANGUAGES, Interest
+from roamcast.interests import Interest
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
 from roamcast.live.credentials import Credentials
 from roamcast.live.herald import Announcement, Herald
@@ -51,7 +51,7 @@ class Guard:
         self._now = now
         self._lost = lost
         self._contents = Contents(messages)
-        self._language = LANGUAGES[language]
+        self._language = language
         self._quotas = Quotas(quota or Quota())
         self._credentials: Credentials | None = None
         self._signer: Signer | None = None
@@ -187,10 +187,9 @@ class Guard:
 
     def admits(self, message: Message, again: Callable[[], None]) -> bool:
         """Whether everything in the message is proved and allowed; if not, it is dropped or comes `again`."""
-        for interest in self._contents.interests(message):
-            if type(interest) is not self._language:
-                self._lost(Drop.FOREIGN_LANGUAGE)
-                return False
+        if not self._contents.speaks(message, self._language):
+            self._lost(Drop.FOREIGN_LANGUAGE)
+            return False
         if self._verifier is None:
             return True
         for event in self._contents.events(message):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from roamcast.events import Event
-from roamcast.interests import Intervals, Topics, XPaths
+from roamcast.interests import LANGUAGES, Intervals, Topics, XPaths
 from roamcast.protocols.api import Message
 
 INTERESTS: Final[tuple[type, ...]] = (Intervals, Topics, XPaths)
@@ -34,6 +34,11 @@ class Contents:
         found: list[Any] = []
         self._collect(message, found)
         return [each for each in found if type(each) is not Event]
+
+    def speaks(self, message: Message, language: str) -> bool:
+        """Whether all interests are in this language. Interests in different languages cannot be united."""
+        kind = LANGUAGES[language]
+        return all(type(interest) is kind for interest in self.interests(message))
 
     def with_events(self, message: Any, change: Any) -> Any:
         """The message with `change(event)` for each event; the same object if nothing changes."""
