@@ -1,9 +1,9 @@
 """From judgements to an answer, with made-up measures."""
 
-from roamcast.advise.advice import Advice, Dropped, Findings, Stage, give_advice
+from roamcast.advise.advice import Advice, give_advice
 from roamcast.advise.candidates import Candidate, candidate
 from roamcast.advise.demands import parse_demand
-from roamcast.advise.judgement import Question, Scores, judge
+from roamcast.advise.judgement import Dropped, Findings, Question, Scores, Stage, judge
 from roamcast.world.scenario import Scenario
 
 QUESTION = Question((parse_demand("delivery>=0.9"),), "latency_ms_mean", looks=4)

@@ -9,9 +9,11 @@ from typing import Literal
 import msgspec
 
 from roamcast.advise.candidates import Candidate
-from roamcast.advise.judgement import Judgement, Question, Standing, shortfall
+from roamcast.advise.demands import measure_of
+from roamcast.advise.judgement import Dropped, Findings, Judgement, Question, Stage, Standing, shortfall
+from roamcast.advise.reasons import reasons
+from roamcast.advise.validity import warnings
 from roamcast.analysis.intervals import Interval, Observations, difference, mean_interval
-from roamcast.trace.measures import RUN_MEASURES
 from roamcast.world.scenario import Scenario
 
 Outcome = Literal["certain", "level", "cautious", "unclear", "none"]
@@ -23,18 +25,6 @@ KEY_FILE = "network.key"
 AUTHORITY_FILE = "network.authority"
 IDENTITY_FILE = "node-1.node"
 GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
-
-
-class Stage(msgspec.Struct, frozen=True):
-    number: int
-    seeds: int  # networks that each candidate has met
-    candidates: int
-    kept: int
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    stage: int
-    reason: str
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -57,6 +47,18 @@ class Evidence(msgspec.Struct, frozen=True):
     dropped: Dropped | None
 
 
+class Elsewhere(msgspec.Struct, frozen=True):
+    """Who would come first in a network that differs in one respect; by means over few networks."""
+
+    what: str  # how it differs
+    first: str
+    is_choice: bool
+    meets: bool  # whether it meets the demands there
+    cost: float | None  # the objective of the first one there
+    choice_cost: float | None  # and of the choice; none if nothing arrived
+    choice_meets: bool
+
+
 class Advice(msgspec.Struct, frozen=True):
     scenario: str
     demands: tuple[str, ...]
@@ -71,15 +73,9 @@ class Advice(msgspec.Struct, frozen=True):
     lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
     commands: tuple[str, ...]
-
-
-class Findings(msgspec.Struct):
-    """What a search has gathered."""
-
-    scores: dict[str, dict[str, Observations]] = {}  # the last that is known of everybody
-    standings: dict[str, Standing] = {}
-    dropped: dict[str, Dropped] = {}
-    stages: list[Stage] = []
+    reasons: tuple[str, ...] = ()  # why the choice is the choice
+    elsewhere: tuple[Elsewhere, ...] = ()  # where it would be another
+    warnings: tuple[str, ...] = ()  # what about the scenario is beyond what was validated
 
 
 def give_advice(
@@ -117,6 +113,8 @@ def give_advice(
         lead=lead,
         evidence=tuple(_evidence(candidates[name], findings) for name in order),
         commands=() if choice is None else commands(candidates[choice], source, scenario),
+        reasons=() if choice is None else reasons(question, choice, ranked, findings, candidates),
+        warnings=warnings(scenario),
     )
 
 
@@ -170,9 +168,9 @@ def _evidence(candidate: Candidate, findings: Findings) -> Evidence:
         candidate.parameters,
         findings.standings.get(candidate.label),
         {
-            measure: estimate(mean_interval(values.values(), most=RUN_MEASURES[measure].most))
+            measure: estimate(mean_interval(values.values(), most=measure_of(measure).most))
             for measure, values in measured.items()
             if values
         },
-        findings.dropped.get(candidate.label),
+        dropped=findings.dropped.get(candidate.label),
     )

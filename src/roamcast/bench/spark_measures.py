@@ -61,14 +61,14 @@ def measure(deliveries: int, *, joins: bool = False) -> Measured:
             assert np.allclose(ours, theirs, rtol=1e-6), (engine, ours, theirs)
     files, duckdb = found["files"], found["duckdb"]
     return Measured(
-        written,
-        files["wall_s"],
-        files["peak_gib"],
-        found["joins"]["wall_s"] if joins else None,
-        duckdb["wall_s"],
-        duckdb["peak_gib"],
-        files["wall_s"] / duckdb["wall_s"],
-        found["stored"]["wall_s"],
+        deliveries=written,
+        spark_s=files["wall_s"],
+        spark_peak_gib=files["peak_gib"],
+        joins_s=found["joins"]["wall_s"] if joins else None,
+        duckdb_s=duckdb["wall_s"],
+        duckdb_peak_gib=duckdb["peak_gib"],
+        ratio=files["wall_s"] / duckdb["wall_s"],
+        stored_s=found["stored"]["wall_s"],
     )
 
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "replay": "Play a recorded run in a web page.",
     "why": "Explain why a node did not get an event.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
+    "capacity": "Find the highest rate of publication that each protocol sustains.",
     "node": "Run a live node over UDP.",
     "key": "Make and change the key of a live network; say who is a member.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",

@@ -108,14 +108,14 @@ def certify(
     found = None if public is not None else read_identity(file) if file.exists() else new_identity()
     now_s = int(time.time())
     certificate = Certificate(
-        ruler.network,
-        _public_key(public or "") if found is None else found.public,
-        name or file.stem,
-        now_s,
-        now_s + round(days * 86_400),
-        None if publish is None else tuple(publish),
-        None if subscribe is None else tuple(subscribe),
-        modulates,
+        network=ruler.network,
+        public=_public_key(public or "") if found is None else found.public,
+        name=name or file.stem,
+        issued_s=now_s,
+        expires_s=now_s + round(days * 86_400),
+        publishes=None if publish is None else tuple(publish),
+        subscribes=None if subscribe is None else tuple(subscribe),
+        modulates=modulates,
     )
     ruler, statement = ruler.certified(certificate)
     if found is None:

@@ -16,28 +16,25 @@ import math
 import os
 import signal
 import threading
-from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
 from roamcast.causal import Specification, parse_specification
 from roamcast.causal.specification import ARROW
-from roamcast.cli.lines import Lines
+from roamcast.cli.node_output import LogSettings, Printer, log_settings
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
-from roamcast.live.endpoints import Endpoint, parse_endpoint
-from roamcast.live.host import Failure
+from roamcast.live.endpoints import PORT, Endpoint, is_loopback, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
-from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.live.node import Node, NodeSettings, parse_content
 from roamcast.protocols.api import Point, Site
 
 LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
@@ -53,6 +50,18 @@ def node(
     settings: Annotated[list[str] | None, typer.Option("--set", help="A protocol's parameter, name=value.")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket; port 0 takes a free one.")] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help="HOST:PORT of a static link; repeatable.")] = None,
+    interfaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--interface",
+            help="Find neighbours on this interface; repeatable. [default: all that can multicast but loopback, "
+            "unless --peer or --broadcast is given]",
+        ),
+    ] = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Find neighbours on interfaces although --peer or --broadcast is given.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="UDP port on interfaces, the same on all nodes.")] = PORT,
     group: Annotated[
         str | None, typer.Option("--broadcast", help="HOST:PORT of a broadcast address or multicast group.")
     ] = None,
@@ -84,20 +93,30 @@ def node(
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
+    log_level: Annotated[str, typer.Option(help="What is logged: error, warning, info or debug.")] = "info",
+    log_format: Annotated[
+        str, typer.Option(help="Of the log: text, json, journal, or auto: journal where systemd reads it.")
+    ] = "auto",
 ) -> None:
     """Run a live node over UDP."""
     neighbourhood = None if group is None else parse_endpoint("--broadcast", group)
     if duration_s is not None and not duration_s > 0:
         raise ConfigurationError(f"--duration = {duration_s:g}: must be above 0")
+    if not 1 <= port <= 65535:
+        raise ConfigurationError(f"--port = {port}: must be between 1 and 65535")
+    links = tuple(parse_endpoint("--peer", peer) for peer in peers or [])
     chosen = NodeSettings(
         address=_address(address, identity),
         protocol=protocol,
         parameters=assignments("--set", settings or []),
         language=language,
         network=network or ("roamcast" if key is None else read_ring(key).network),
-        listen=_listen(listen, neighbourhood),
+        listen=_listen(listen, neighbourhood, links),
         group=neighbourhood,
-        peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
+        peers=links,
+        interfaces=tuple(interfaces or []),
+        discover=discover,
+        port=port,
         position=None if position is None else _point("--position", position),
         site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
         trace=trace,
@@ -113,13 +132,27 @@ def node(
         _register_schema(path)
     wanted = [parse_interest(language, text) for text in subscribe or []]
     offered = [parse_interest(language, text) for text in advertise or []]
-    asyncio.run(_run(chosen, as_json, wanted, offered, duration_s))
+    asyncio.run(
+        _run(
+            settings=chosen,
+            as_json=as_json,
+            log=log_settings(log_level, log_format),
+            wanted=wanted,
+            offered=offered,
+            duration_s=duration_s,
+        )
+    )
 
 
 async def _run(
-    settings: NodeSettings, as_json: bool, wanted: list[Interest], offered: list[Interest], duration_s: float | None
+    settings: NodeSettings,
+    as_json: bool,
+    log: LogSettings,
+    wanted: list[Interest],
+    offered: list[Interest],
+    duration_s: float | None,
 ) -> None:
-    await _Application(settings, as_json).run(wanted, offered, duration_s)
+    await _Application(settings, as_json, log).run(wanted, offered, duration_s)
 
 
 def _register_schema(path: Path) -> None:
@@ -147,10 +180,13 @@ def _address(address: int | None, identity: Path | None) -> int:
     return address
 
 
-def _listen(text: str | None, group: Endpoint | None) -> Endpoint:
+def _listen(text: str | None, group: Endpoint | None, peers: tuple[Endpoint, ...]) -> Endpoint | None:
     if text is not None:
         return parse_endpoint("--listen", text)
-    return ("127.0.0.1", 0) if group is None else ("0.0.0.0", group[1])
+    if group is not None:
+        return "0.0.0.0", group[1]
+    outside = [host for host, _ in peers if not is_loopback((host, 0)) and "%" not in host]
+    return ("::" if ":" in outside[0] else "0.0.0.0", 0) if outside else None
 
 
 def _point(name: str, text: str) -> Point:
@@ -196,81 +232,14 @@ def _dependencies(text: str, language: str) -> Specification:
         raise ConfigurationError(f"--dependencies {text!r}: is not text in UTF-8") from None
 
 
-class _Printer:
-    """Lines on standard output, each complete when it appears, for programs that read along. It never blocks."""
-
-    def __init__(self, as_json: bool, on_broken: Callable[[], object]) -> None:
-        self._as_json = as_json
-        self._lines = Lines(1, on_broken)
-        self._complaints = Lines(2, lambda: None)
-
-    def close(self) -> None:
-        self._lines.close()
-        self._complaints.close()
-
-    def started(self, node: Node) -> None:
-        host, port = node.listens
-        settings = node.settings
-        security = "plain" if settings.key is None else "sealed" if settings.identity is None else "sealed and signed"
-        fields = {
-            "address": settings.address,
-            "protocol": settings.protocol,
-            "listen": f"{host}:{port}",
-            "security": security,
-        }
-        self._print("started", fields, "node {address} runs {protocol} on {listen}, {security}".format(**fields))
-        if settings.plain and settings.key is None:
-            self._complaints.add("roamcast: WARNING: no key: anybody in range can read and forge what this node sends")
-
-    def delivered(self, delivery: Delivery) -> None:
-        event = delivery.event
-        content = msgspec.json.encode(event.content).decode()  # a peer's text may not steer the terminal
-        try:
-            payload = {"payload": event.payload.decode()}
-        except UnicodeDecodeError:
-            payload = {"payload_base64": b64encode(event.payload).decode()}
-        fields = {
-            "event_id": event.id,
-            "publisher": event.publisher,
-            "content": event.content,
-            **payload,
-            "hops": delivery.hops,
-            "latency_ms": 1000 * delivery.latency_s,
-        }
-        said = " ".join(msgspec.json.encode(text).decode() for text in payload.values() if text)
-        how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms"
-        self._print("delivered", fields, " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})"))))
-
-    def counters(self, kind: str, node: Node) -> None:
-        counters = node.counters() | {"output_lost": self._lines.lost}
-        shown = "; ".join(f"{name} {_shown(value)}" for name, value in counters.items() if value not in ({}, 0))
-        self._print(kind, counters, f"{kind}: {shown}")
-
-    def failed(self, failure: Failure) -> None:
-        """A bug that the node has survived: on standard error, with all that is needed to report it."""
-        restarts = "; the protocol starts over" if failure.restarts else ""
-        datagram = f"; datagram {failure.datagram.hex()}" if failure.datagram else ""
-        self._complaints.add(f"roamcast: protocol failed: {failure.error}{restarts}{datagram}")
-
-    def refused(self, error: ConfigurationError) -> None:
-        self._complaints.add(f"roamcast: {error}")
-
-    def _print(self, kind: str, fields: dict[str, Any], text: str) -> None:
-        self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text)
-
-
-def _shown(value: Any) -> str:
-    return ", ".join(f"{name} {count}" for name, count in value.items()) if isinstance(value, dict) else str(value)
-
-
 class _Application:
     """Lets whoever writes to standard input be the node's application."""
 
-    def __init__(self, settings: NodeSettings, as_json: bool) -> None:
+    def __init__(self, settings: NodeSettings, as_json: bool, log: LogSettings) -> None:
         self._settings = settings
         self._end = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._printer = _Printer(as_json, partial(loop.call_soon_threadsafe, self._stop_without_reader))
+        self._printer = Printer(as_json, log, partial(loop.call_soon_threadsafe, self._stop_without_reader))
         self._failure: Exception | None = None  # of a command
 
     async def run(self, wanted: list[Interest], offered: list[Interest], duration_s: float | None) -> None:
@@ -278,7 +247,7 @@ class _Application:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
-        node = await Node.open(self._settings, self._printer.delivered, self._printer.failed)
+        node = await Node.open(self._settings, self._printer.delivered, self._printer.failed, self._printer.noticed)
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
             for interest in offered:

@@ -14,6 +14,7 @@ from roamcast.hunt.nonsense import Nonsense
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol, Site
 from roamcast.protocols.catalogue import protocol_class
+from roamcast.protocols.contents import Contents
 from roamcast.seeds import derive
 from roamcast.testing import TinyNet, line
 
@@ -47,11 +48,14 @@ def attack(plan: Attack) -> Outcome:
     random = derive(plan.seed, "stranger")
     addresses = [*range(NODES), STRANGER, STRANGER + 1]
     nonsense = Nonsense(protocol_class(plan.protocol).messages, random, addresses, [STRANGER, STRANGER + 1])
+    contents = Contents(protocol_class(plan.protocol).messages)
     before = net.frames.total()
     for _ in range(plan.messages):
         message = nonsense.message()
         victim = random.choice([1, NODES - 1])
         sender = STRANGER if plan.identified else random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
+        if plan.identified and any(getattr(each, each.signed_by) != STRANGER for each in contents.records(message)):
+            continue  # a record that it cannot sign
         try:
             net.host(victim).arrives(sender, message)
             net.run(plan.interval_s)

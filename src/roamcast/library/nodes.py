@@ -96,6 +96,7 @@ class Node:
         listen: str | None = None,
         peers: Sequence[str] = (),
         broadcast: str | None = None,
+        interfaces: Sequence[str] = (),
         key: str | Path | None = None,
         plain: bool = False,
         position: tuple[float, float] | None = None,
@@ -106,17 +107,18 @@ class Node:
         if language not in LANGUAGES:
             raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
         group = None if broadcast is None else parse_endpoint("broadcast", broadcast)
-        if listen is None:
-            listen = "127.0.0.1:0" if group is None else f"0.0.0.0:{group[1]}"
+        if listen is None and group is not None:
+            listen = f"0.0.0.0:{group[1]}"
         self._settings = live.NodeSettings(
             address=address,
             protocol=protocol,
             parameters=dict(parameters or {}),
             language=language,
             network=network or ("roamcast" if key is None else read_ring(Path(key)).network),
-            listen=parse_endpoint("listen", listen),
+            listen=None if listen is None else parse_endpoint("listen", listen),
             group=group,
             peers=tuple(parse_endpoint("peers", peer) for peer in peers),
+            interfaces=tuple(interfaces),
             position=position,
             trace=None if trace is None else Path(trace),
             state=None if state is None else Path(state),
@@ -142,9 +144,9 @@ class Node:
 
     @property
     def endpoint(self) -> str:
-        """Where it listens, "HOST:PORT"."""
-        host, port = self._running.listens
-        return f"{host}:{port}"
+        """Where it listens, "HOST:PORT"; empty if it finds its neighbours on interfaces alone."""
+        listens = self._running.listens
+        return "" if listens is None else f"{listens[0]}:{listens[1]}"
 
     @property
     def counters(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def simulate(
     raw_frames: bool = False,
     **settings: Any,
 ) -> Trace:
-    """Simulates one network and returns its trace.
+    """Simulates one network and returns its trace::
 
         roamcast.simulate(protocol="waymark", nodes=30, duration_s=60, workload={"rate_per_s": 2})
 

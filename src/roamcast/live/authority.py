@@ -72,5 +72,3 @@ class Authority(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def new_authority(network: str) -> Authority:
     return Authority(network, Ed25519PrivateKey.generate().private_bytes_raw())
-
-

@@ -1,15 +1,15 @@
 """What a datagram looks like. Pure: bytes in, a datagram or the reason to drop it out; nothing here ever raises.
 
-A datagram is a fixed header and, unless it is an acknowledgement, one message of the network's protocol:
+A datagram is a fixed header and, unless it is an acknowledgement or a beacon, one message of the network's protocol:
 
 | bytes | field | |
 |---|---|---|
 | 1 | magic | `MAGIC`: not a stray datagram of another application |
 | 1 | version | `VERSION`: of this layout and of the messages |
 | 4 | network | hash of the network's and the protocol's name: strangers on the same port stay strangers |
-| 1 | kind | broadcast, unicast, acknowledgement or announcement |
+| 1 | kind | broadcast, unicast, acknowledgement, announcement or beacon |
 | 4 | sender | its address |
-| 4 | receiver | its address; `EVERYBODY` on a broadcast or announcement |
+| 4 | receiver | its address; `EVERYBODY` on a broadcast, announcement or beacon |
 | 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; otherwise 0 |
 | rest | body | MessagePack, decoded into the protocol's union of message types, or a fragment of one; of an
 announcement, what the authority says about nodes (`herald.py`), which the protocol never sees |
@@ -49,6 +49,7 @@ class Frame(IntEnum):
     UNICAST = 1
     ACKNOWLEDGEMENT = 2
     ANNOUNCEMENT = 3
+    BEACON = 4  # tells others that the sender is here (`discovery.py`)
 
 
 class Drop(Enum):
@@ -90,7 +91,7 @@ class Datagram(msgspec.Struct, frozen=True):
     sender: int
     receiver: int = EVERYBODY
     sequence: int = 0
-    message: Message | None = None  # None on an acknowledgement
+    message: Message | None = None  # None on an acknowledgement or beacon
 
 
 class Codec:
@@ -155,9 +156,9 @@ class Codec:
             return Drop.MALFORMED_HEADER
         if kind == Frame.ANNOUNCEMENT:  # the guard has dealt with it
             return Datagram(Frame.ANNOUNCEMENT, sender)
-        if kind == Frame.ACKNOWLEDGEMENT:
+        if kind in (Frame.ACKNOWLEDGEMENT, Frame.BEACON):
             is_bare = len(data) == HEADER_BYTES
-            return Datagram(Frame.ACKNOWLEDGEMENT, sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
+            return Datagram(Frame(kind), sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
         message = self.decode_message(data[HEADER_BYTES:])
         return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
 
@@ -165,6 +166,6 @@ class Codec:
 def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:
     if sender > ADDRESS_MAX:
         return False
-    if kind in (Frame.BROADCAST, Frame.ANNOUNCEMENT):
+    if kind in (Frame.BROADCAST, Frame.ANNOUNCEMENT, Frame.BEACON):
         return receiver == EVERYBODY and sequence == 0
     return kind in (Frame.UNICAST, Frame.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX

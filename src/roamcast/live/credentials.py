@@ -114,9 +114,7 @@ class Credentials:
     def recall(self, remembered: bytes, now_s: float) -> None:
         """Takes back what was remembered; it is checked again."""
         try:
-            certificates, revocations = msgspec.msgpack.decode(
-                remembered, type=tuple[list[Statement], list[Statement]]
-            )
+            certificates, revocations = msgspec.msgpack.decode(remembered, type=tuple[list[Statement], list[Statement]])
         except msgspec.MsgspecError:
             return
         for statement in revocations:

@@ -92,7 +92,9 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        self._transport: asyncio.DatagramTransport | None = None
+        self._transport: asyncio.DatagramTransport | None = None  # of the socket for static links
+        self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
+        self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = Link(
             address,
             codec,
@@ -161,13 +163,21 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
+        self.receive(data, (addr[0], addr[1]))
+
+    def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
+        """Takes a datagram that was sent to `group`, or to this node alone."""
+
+        def heard(sender: int) -> None:
+            self.on_heard(sender, source, group)
+
         sealed_by: int | None = None
         if self._guard is not None:
-            opened = self._guard.open(data, lambda: self.datagram_received(data, addr))
+            opened = self._guard.open(data, lambda: self.receive(data, source, group))
             if opened is None or self._is_closed:
                 return
             sealed_by, data = opened
-        self._handle(lambda: self.link.receive(data, addr, sealed_by), data)
+        self._handle(lambda: self.link.receive(data, source, sealed_by, heard), data)
 
     def _handle(self, call: Callable[[], None], data: bytes) -> None:
         """Does what a datagram asks for; whatever goes wrong, the node goes on."""
@@ -209,17 +219,33 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             self._transport.close()
             self._transport = None
 
-    def _transmit(self, data: bytes, endpoint: Endpoint) -> None:
-        if self._transport is not None:
-            self._transport.sendto(data if self._guard is None else self._guard.seal(data), endpoint)
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """The interfaces carry datagrams of another size than before."""
+        self.frame_bytes_max = frame_bytes_max
+        self.link.limit_frames(frame_bytes_max)
+
+    def _transmit(self, data: bytes, endpoints: Sequence[Endpoint]) -> None:
+        """Sealed once for all of them: whoever hears it twice accepts it once."""
+        if self._is_closed or not endpoints:
+            return
+        sealed = data if self._guard is None else self._guard.seal(data)
+        for endpoint in endpoints:
+            try:
+                if "%" in endpoint[0]:
+                    self.send_on_interface(sealed, endpoint)
+                elif self._transport is not None:
+                    self._transport.sendto(sealed, endpoint)
+            except OSError:
+                self._journal.system_refused()
 
     def _on_message(self, sender: int, message: Message) -> None:
         def again() -> None:  # what the message waited for is here
             if not self._is_closed:
                 self._handle(lambda: self._on_message(sender, message), b"")
 
-        if self._guard is None or self._guard.admits(message, again):
-            self.protocol.on_message(sender, message)
+        admitted = message if self._guard is None else self._guard.admitted(message, again)
+        if admitted is not None:
+            self.protocol.on_message(sender, admitted)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]

@@ -34,7 +34,7 @@ class Journal:
         self._bytes_this_second: Counter[tuple[str, Category]] = Counter()
         self._frames: Counter[tuple[str, Category]] = Counter()
         self._bytes: Counter[tuple[str, Category]] = Counter()
-        self._lost: Counter[Drop] = Counter()
+        self.lost: Counter[Drop] = Counter()  # datagrams that were dropped, by reason
         self._dropped: Counter[str] = Counter()
         self._published = 0
         self._delivered = 0
@@ -90,7 +90,7 @@ class Journal:
         self._frames_received += 1
 
     def frame_lost(self, reason: Drop) -> None:
-        self._lost[reason] += 1
+        self.lost[reason] += 1
 
     def send_failed(self) -> None:
         self._sends_failed += 1
@@ -120,7 +120,7 @@ class Journal:
             "frames_sent": dict(sorted(by_label.items())),
             "bytes_sent": self._bytes.total() + self._bytes_this_second.total(),
             "frames_received": self._frames_received,
-            "frames_lost": {reason.value: self._lost[reason] for reason in Drop if self._lost[reason]},
+            "frames_lost": {reason.value: self.lost[reason] for reason in Drop if self.lost[reason]},
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
@@ -148,8 +148,8 @@ class Journal:
                 detail=label,
             )
         for reason in Drop:
-            if self._lost[reason]:
-                self._record("lost", count=self._lost[reason], detail=reason.value)
+            if self.lost[reason]:
+                self._record("lost", count=self.lost[reason], detail=reason.value)
         self._record("end", count=1)
         self.flush()
 

@@ -16,13 +16,17 @@ from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
 from roamcast.live.codec import Codec
-from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
+from roamcast.live.discovery import Discovery
+from roamcast.live.endpoints import PORT, Endpoint, is_loopback, open_socket
 from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.identity import Identity, read_identity
+from roamcast.live.interfaces import present
 from roamcast.live.journal import Journal
 from roamcast.live.keys import KeyRing, read_ring
 from roamcast.live.lives import Lives, replace_file
+from roamcast.live.notices import Notice
+from roamcast.live.ports import Ports
 from roamcast.live.quotas import Quota
 from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import Point, Site
@@ -34,6 +38,7 @@ from roamcast.trace.utility import parse_utility
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
 
+LISTEN: Endpoint = ("127.0.0.1", 0)  # where a node with static links listens unless told otherwise
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
 
@@ -46,9 +51,12 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any] = {}
     language: str = "intervals"
     network: str = "roamcast"  # nodes of another network on the same port are ignored
-    listen: Endpoint = ("127.0.0.1", 0)
-    group: Endpoint | None = None  # broadcast address or multicast group; None if there are only static links
+    listen: Endpoint | None = None  # of the socket for static links; None: on loopback, if there are such links
+    group: Endpoint | None = None  # a broadcast address or multicast group of one's own choice
     peers: tuple[Endpoint, ...] = ()  # static links
+    interfaces: tuple[str, ...] = ()  # where it looks for neighbours; none named: all that can multicast but loopback
+    discover: bool = False  # look for neighbours on interfaces; so it is if there are neither links nor a group
+    port: int = PORT  # UDP port on interfaces
     position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
     trace: Path | None = None
@@ -57,6 +65,16 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     identity: Path | None = None  # this node's identity file, in a network with an authority (`identity.py`)
     quota: Quota = Quota()  # what one peer may send
     plain: bool = False  # plain datagrams are allowed to leave this machine
+
+    @property
+    def discovers(self) -> bool:
+        """Whether it looks for neighbours on interfaces."""
+        return self.discover or bool(self.interfaces) or (self.group is None and not self.peers)
+
+    @property
+    def static(self) -> tuple[Endpoint, ...]:
+        """Where broadcasts go whoever is there."""
+        return self.peers if self.group is None else (self.group, *self.peers)
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -96,10 +114,10 @@ class Node:
     """One running node; `open` makes one, `close` ends it."""
 
     def __init__(
-        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, lives: Lives, *, listens: Endpoint
+        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, lives: Lives, discovery: Discovery
     ) -> None:
         self.settings = settings
-        self.listens = listens  # where its socket is: the port is known only now if it was given as 0
+        self.discovery = discovery
         self._host = host
         self._journal = journal
         self._clock = clock
@@ -108,6 +126,7 @@ class Node:
         self._subscriptions: list[Interest] = []
         self._advertised: list[Interest] = []
         self._restarts = 0
+        self.listens: Endpoint | None = None  # where the socket for static links is, if there is one
         self._guard: Guard | None = None
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
@@ -118,22 +137,25 @@ class Node:
         settings: NodeSettings,
         on_delivery: Callable[[Delivery], None],
         on_failure: Callable[[Failure], None] = lambda failure: None,
+        on_notice: Callable[[Notice], None] = lambda notice: None,
     ) -> "Node":
-        """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived."""
+        """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
+        `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
-        if settings.group is None and not settings.peers:
-            raise ConfigurationError("neighbourhood: none given; name a --broadcast group or at least one --peer")
         ring = _key_ring(settings)
         kind = protocol_class(settings.protocol)
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         name = f"{settings.network}-{settings.address}.json"
         lives = Lives(None if settings.state is None else settings.state / name)
-        socket = open_socket(settings.listen, settings.group)
+        socket = None
+        if settings.listen is not None or settings.peers or settings.group is not None:
+            socket = open_socket(settings.listen or LISTEN, settings.group)
         try:
             trace = None if settings.trace is None else _trace_log(settings.trace, settings.network)
         except ConfigurationError:
-            socket.close()
+            if socket is not None:
+                socket.close()
             raise
         clock = Clock()
         journal = Journal(settings.address, clock.now, trace)
@@ -153,14 +175,15 @@ class Node:
                 quota=settings.quota,
             )
         except ConfigurationError:
-            socket.close()
+            if socket is not None:
+                socket.close()
             raise
         guard.recall(_read_heard(settings))
         host = UdpHost(
             settings.address,
             codec,
             journal,
-            settings.peers if settings.group is None else (settings.group, *settings.peers),
+            (),
             life=lives.life,
             clock=clock,
             random=Random(),
@@ -171,8 +194,19 @@ class Node:
             site=settings.site,
         )
         host.protocol = build_protocol(settings.protocol, host, parameters)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
-        node = cls(settings, host, journal, clock, lives, listens=socket.getsockname())
+        if socket is not None:
+            await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
+        ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
+        discovery = Discovery(
+            host=host,
+            journal=journal,
+            static=settings.static,
+            notify=on_notice,
+            ports=ports,
+            wanted=settings.interfaces,
+        )
+        node = cls(settings, host, journal, clock, lives=lives, discovery=discovery)
+        node.listens = None if socket is None else socket.getsockname()[:2]
         node._guard = guard
         if settings.position is not None:
             journal.moved(settings.position)
@@ -233,7 +267,9 @@ class Node:
             "address": self.settings.address,
             "protocol": self.settings.protocol,
             "uptime_s": round(self._clock.now() - self._started_s, 3),
-            "neighbours": len(self._host.link.neighbours),
+            "neighbours": len(self.discovery.paths),
+            "interfaces": self.discovery.interfaces,
+            "frame_bytes_max": self._host.frame_bytes_max,
             "subscriptions": len(self._subscriptions),
             "restarts": self._restarts,
             **self._journal.counters(),
@@ -254,6 +290,7 @@ class Node:
         if self._flushing is not None:
             self._flushing.cancel()
         self._host.command(self._host.protocol.leave)
+        self.discovery.close()
         self._host.close()
         if self._guard is not None:
             self._guard.close()
@@ -295,13 +332,23 @@ def _key_ring(settings: NodeSettings) -> KeyRing | None:
         if ring.network != settings.network:
             raise ConfigurationError(f"key: {settings.key} is of network {ring.network!r}, not {settings.network!r}")
         return ring
-    stays_here = is_loopback(settings.listen) and all(map(is_loopback, settings.peers))
-    if not stays_here and not settings.plain:
+    if not _stays_here(settings) and not settings.plain:
         raise ConfigurationError(
             "key: none given, so anybody in range could read and forge what this node sends; "
             "make one with `roamcast key new`, or allow it with --plain"
         )
     return None
+
+
+def _stays_here(settings: NodeSettings) -> bool:
+    """Whether nothing that the node sends leaves this machine."""
+    if settings.discovers:
+        named = present(settings.interfaces)
+        if not settings.interfaces or not all(
+            name in named and named[name].is_loopback for name in settings.interfaces
+        ):
+            return False
+    return is_loopback(settings.listen or LISTEN) and all(map(is_loopback, settings.peers))
 
 
 def _identity(settings: NodeSettings) -> Identity | None:

@@ -177,11 +177,21 @@ class Sealer:
             self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
             return Drop.FORGED
         if self._credentials is None:
-            return Opened(sender, life, instance, counter, inside, b"", b"")
+            return Opened(
+                sender=sender, life=life, instance=instance, counter=counter, datagram=inside, signed=b"", signature=b""
+            )
         if len(inside) < SIGNATURE_BYTES:
             return Drop.UNSIGNED
         datagram, signature = inside[:-SIGNATURE_BYTES], inside[-SIGNATURE_BYTES:]
-        return Opened(sender, life, instance, counter, datagram, _DATAGRAM + header + datagram, signature)
+        return Opened(
+            sender=sender,
+            life=life,
+            instance=instance,
+            counter=counter,
+            datagram=datagram,
+            signed=_DATAGRAM + header + datagram,
+            signature=signature,
+        )
 
     def accept(self, opened: Opened) -> Drop | None:
         """Why this is not to be trusted; None: it is, this once."""

@@ -41,7 +41,7 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
     reached = own
     groups: dict[int, int] = {}
     while open_:
-        path = _path(graph, reached, here, open_, wanted, loose)
+        path = _path(graph=graph, reached=reached, here=here, open_=open_, wanted=wanted, loose=loose)
         if not path:
             break
         first = head[path[0]]

@@ -96,19 +96,18 @@ def _more_figures(layout: figures.Layout, analysis: Analysis) -> list[Figure]:
     where = f", {layout.last_title}" if layout.last_title else ""
     drawn: list[Figure] = []
 
-    def add(table: pd.DataFrame, measure: str, title: str, draw: Any, axis: str, caption: str) -> None:
+    def add(source: tuple[pd.DataFrame, Any], measure: str, title: str, axis: str, caption: str) -> None:
+        table, draw = source
         if (table["measure"] == measure).any():
             drawn.append(Figure(title, caption + where, draw(layout, table, measure, axis)))
 
-    over_time = figures.timeline_figure
-    add(
-        analysis.timeline, "delivery_ratio", "Delivery over time", over_time, "Delivery ratio", "by time of publication"
-    )
-    add(analysis.timeline, "frames_per_s", "Traffic over time", over_time, "Frames per s", "all nodes together")
-    parts = figures.parts_figure
-    add(analysis.breakdowns, "frames", "Frames by message", parts, "frames per run", "mean per run")
-    add(analysis.breakdowns, "frames_lost", "Receptions lost at the radio", parts, "receptions per run", "by reason")
-    add(analysis.breakdowns, "dropped", "Given up by the protocol", parts, "drops per run", "by reason")
+    over_time = (analysis.timeline, figures.timeline_figure)
+    add(over_time, "delivery_ratio", "Delivery over time", "Delivery ratio", "by time of publication")
+    add(over_time, "frames_per_s", "Traffic over time", "Frames per s", "all nodes together")
+    parts = (analysis.breakdowns, figures.parts_figure)
+    add(parts, "frames", "Frames by message", "frames per run", "mean per run")
+    add(parts, "frames_lost", "Receptions lost at the radio", "receptions per run", "by reason")
+    add(parts, "dropped", "Dropped by the protocol", "drops per run", "by reason")
     return drawn
 
 

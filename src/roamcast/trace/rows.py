@@ -40,12 +40,12 @@ def published_row(
 
 def delivered_row(t: float, node: int, event: Event, hops: int) -> Record:
     return Record(
-        t,
-        "delivered",
-        node,
-        event.publisher,
-        event.id,
-        event.cause or None,
+        t=t,
+        kind="delivered",
+        node=node,
+        peer=event.publisher,
+        event_id=event.id,
+        cause_id=event.cause or None,
         value=t - event.time_s,
         hops=hops,
         bytes=len(event.payload),

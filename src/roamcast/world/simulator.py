@@ -26,6 +26,7 @@ from roamcast.trace.rows import InterestKind, interest_row, published_row, traff
 from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.droppers import DroppingHost, carried, droppers
 from roamcast.world.energy import Asleep, energy_rows
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
@@ -112,6 +113,7 @@ class Simulation(Oracle):
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
         self._asleep = Asleep(scenario.nodes)
+        self._droppers = droppers(scenario, run.seed)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
@@ -220,7 +222,7 @@ class Simulation(Oracle):
         sensed: ContactPlan | None = None
         if self.movements is not None and sense_range_m > scenario.radio.range_m:
             sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
-            sensed = sensed.partitioned(self.movements, scenario.faults.partitions)
+            sensed = sensed.partitioned(self.movements, scenario.partitions())
         self._changes = _changes(heard, 0)
         if sensed is not None:
             self._changes = sorted(self._changes + _changes(sensed, 1))
@@ -265,7 +267,7 @@ class Simulation(Oracle):
         self._in_contact: set[tuple[int, int]] = set()
         radio = scenario.radio
         period_s = update_period_s(radio.signal, radio.range_m, movements, scenario.duration_s)
-        times = {edge for part in scenario.faults.partitions for edge in (part.from_s, part.until_s)}
+        times = {edge for part in scenario.partitions() for edge in (part.from_s, part.until_s)}
         if period_s < scenario.duration_s:
             times.update(step * period_s for step in range(1, int(scenario.duration_s / period_s) + 1))
         for t_s in sorted(times - {0.0}):
@@ -277,7 +279,7 @@ class Simulation(Oracle):
         links = self._links
         assert links is not None
         now = self.scheduler.now
-        links.update(now, self.run.scenario.faults.partitions)
+        links.update(now, self.run.scenario.partitions())
         near, far = links.lists()
         self.topology.load_one_way(near, far)
         reached = [set(nodes) for nodes in near]
@@ -329,7 +331,8 @@ class Simulation(Oracle):
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
         life = self._lives[node]
-        host = SimulatedHost(self._services, node, life, derive(self.run.seed, "node", node, life))
+        kind = DroppingHost if node in self._droppers else SimulatedHost
+        host = kind(self._services, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
         self._hosts[node] = host
@@ -415,7 +418,9 @@ class Simulation(Oracle):
         payload = self._payloads.setdefault(size, bytes(size))
         workload = self.run.scenario.workload
         number = event_id(node, self._published[node])
-        event = Event(number, now, action.content, payload, action.cause, workload.utility)
+        event = Event(
+            id=number, time_s=now, content=action.content, payload=payload, cause=action.cause, utility=workload.utility
+        )
         chains = None if self._causal is None else self._causal.chains(node, action.content)
         shortest_hops = self.topology.distances(node)
         self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
@@ -429,11 +434,9 @@ class Simulation(Oracle):
 
 
 def carried_event(message: Message | None) -> int | None:
-    """The id of the event inside a message or inside its payload: every message that carries one calls it `event`."""
-    while isinstance(payload := getattr(message, "payload", None), Message):
-        message = payload
-    event = getattr(message, "event", None)
-    return event.id if isinstance(event, Event) else None
+    """The id of the event that a message carries."""
+    event = carried(message)
+    return None if event is None else event.id
 
 
 def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:

@@ -187,7 +187,7 @@ class _Reader:
             body = self._type_of(part)
             if not (isinstance(body, etree._Element) and _local(body) == "complexType"):
                 raise ConfigurationError(f"schema: element {name!r} has no complex type; an event type needs one")
-            root = self._group(body, tag, "", (), None, True)
+            root = self._group(body=body, tag=tag, path="", groups=(), leaf=None, required=True)
             found.append(EventType(name, root, self._leaves))
         return found
 
@@ -214,7 +214,7 @@ class _Reader:
                 for child in part:
                     element = self._child(child, path, groups)
                     children[element.tag] = element
-        return Element(tag, leaf, required, ordered, children, attributes)
+        return Element(tag=tag, leaf=leaf, required=required, ordered=ordered, children=children, attributes=attributes)
 
     def _child(self, part: Any, path: str, groups: tuple[str, ...]) -> Element:
         self._require(_local(part) == "element", part)
@@ -232,8 +232,15 @@ class _Reader:
                 group = Leaf(here, "group", True, None, groups)
                 self._leaves[here] = group
                 groups = (*groups, here)
-            return self._group(body, tag, f"{here}/", groups, group, needed)
-        return Element(tag, self._leaf(part, here, not needed, groups), needed, True, {}, {})
+            return self._group(body=body, tag=tag, path=f"{here}/", groups=groups, leaf=group, required=needed)
+        return Element(
+            tag=tag,
+            leaf=self._leaf(part, here, not needed, groups),
+            required=needed,
+            ordered=True,
+            children={},
+            attributes={},
+        )
 
     def _leaf(self, part: Any, path: str, optional: bool, groups: tuple[str, ...]) -> Leaf:
         kind, domain = self._simple(self._type_of(part), path)

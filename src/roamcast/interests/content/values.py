@@ -134,13 +134,13 @@ class Pattern(NamedTuple):
         if not (suffix.endswith(self.suffix) and suffix.endswith(other.suffix)):
             return Words(())
         return Pattern(
-            prefix,
-            suffix,
-            _both(self.contained, other.contained),
-            _both(self.not_values, other.not_values),
-            _both(self.not_prefixes, other.not_prefixes),
-            _both(self.not_suffixes, other.not_suffixes),
-            _both(self.not_contained, other.not_contained),
+            prefix=prefix,
+            suffix=suffix,
+            contained=_both(self.contained, other.contained),
+            not_values=_both(self.not_values, other.not_values),
+            not_prefixes=_both(self.not_prefixes, other.not_prefixes),
+            not_suffixes=_both(self.not_suffixes, other.not_suffixes),
+            not_contained=_both(self.not_contained, other.not_contained),
         ).simplified()
 
     def simplified(self) -> Pattern:
@@ -149,23 +149,23 @@ class Pattern(NamedTuple):
         contained = _maximal(text for text in self.contained if not any(text in part for part in fixed))
         rest = self._replace(not_values=())
         return Pattern(
-            self.prefix,
-            self.suffix,
-            contained,
-            tuple(text for text in self.not_values if rest.holds(text)),
-            tuple(
+            prefix=self.prefix,
+            suffix=self.suffix,
+            contained=contained,
+            not_values=tuple(text for text in self.not_values if rest.holds(text)),
+            not_prefixes=tuple(
                 text
                 for text in self.not_prefixes
                 if (text.startswith(self.prefix) or self.prefix.startswith(text))
                 and not any(text != other and text.startswith(other) for other in self.not_prefixes)
             ),
-            tuple(
+            not_suffixes=tuple(
                 text
                 for text in self.not_suffixes
                 if (text.endswith(self.suffix) or self.suffix.endswith(text))
                 and not any(text != other and text.endswith(other) for other in self.not_suffixes)
             ),
-            tuple(
+            not_contained=tuple(
                 text
                 for text in self.not_contained
                 if not any(text != other and other in text for other in self.not_contained)

@@ -66,11 +66,10 @@ from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.routing import CellRouter, RouterListener
 from roamcast.protocols.georendezvous.steering import closer
 from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
+from roamcast.protocols.jitter import jittered
 
 PACKET_BYTES: Final = 80
 """What a packet with one leg, on a tour, adds to its payload."""
-
-REQUESTS_MAX: Final = 64  # of `get`, whose answers are collected
 
 NEVER_S: Final = float("inf")
 
@@ -118,7 +117,9 @@ class CellHashTable(Component, RouterListener):
 
     def start(self) -> None:
         self.router.start()
-        self.host.set_timer(self._parameters.custody_period_s * (0.5 + self.host.random.random()), _CUSTODY)
+        parameters = self._parameters
+        first_s = jittered(parameters.custody_period_s, 2 * parameters.jitter, self.host.random)
+        self.host.set_timer(first_s, _CUSTODY)
 
     # -- For siblings --------------------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class CellHashTable(Component, RouterListener):
         """Asks for what is kept under `key`; the answers are collected in `found` under the number returned."""
         self._requests += 1
         self.found[self._requests] = []
-        if len(self.found) > REQUESTS_MAX:
+        if len(self.found) > self._parameters.requests_max:
             del self.found[next(iter(self.found))]
         request = Get(key, self._requests, self.host.address, self.router.here)
         self.router.send_to_place(self.router.target(key), request)
@@ -333,7 +334,7 @@ class CellHashTable(Component, RouterListener):
                 self._tell(shelf, shelf.entries(now_s))
         if self._keepers_max:
             self._rescue_from_silence(now_s - 2 * self._parameters.custody_patience * period_s)
-        self.host.set_timer(period_s * (0.75 + 0.5 * self.host.random.random()), _CUSTODY)
+        self.host.set_timer(jittered(period_s, self._parameters.jitter, self.host.random), _CUSTODY)
 
     def _rescue_from_silence(self, limit_s: float) -> None:
         """Where keys are divided, a cell may lose the keepers of a key and still have members: a backup that has not
@@ -390,7 +391,8 @@ class CellHashTable(Component, RouterListener):
             else:
                 others_first = True
         if others_first:
-            self.host.set_timer(self.host.random.uniform(1.0, 1.5) * patience_s, _RESCUE)
+            longer = 1 + 2 * self._parameters.jitter * self.host.random.random()
+            self.host.set_timer(longer * patience_s, _RESCUE)
 
     def _handovers(self, shelf: Shelf) -> Iterator[Handover]:
         origin = shelf.home if shelf.home == self.router.cell else None

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
-from roamcast.events import NO_EVENT, Event
+from roamcast.events import NO_EVENT, Event, Signature
 from roamcast.fields import Address, AddressOrNobody, Counter
 from roamcast.fields import SmallCounter as Count
 from roamcast.protocols.api import Category, Message
@@ -20,12 +20,13 @@ from roamcast.protocols.georendezvous.tour import Coordinate, Place, Tour
 VALUE_BYTES_MAX: Final = 1024  # of an entry
 ENTRIES_MAX: Final = 256  # in one frame
 LEGS_MAX: Final = 64  # of one packet
+POINTS_MAX: Final = 64  # rendezvous points of one topic
 
 Key = Annotated[str, Meta(max_length=300)]
 Bucket = Annotated[str, Meta(max_length=290)]
 Seconds = Annotated[float, Meta(ge=0, le=86400)]
 Value = Annotated[bytes, Meta(max_length=VALUE_BYTES_MAX)]
-PointNumber = Annotated[int, Meta(ge=0, lt=64)]
+PointNumber = Annotated[int, Meta(ge=0, lt=POINTS_MAX)]
 
 PLAIN, ADVERTISEMENT, SUBSCRIPTION = 0, 1, 2
 """Slots of an owner under a key."""
@@ -39,6 +40,10 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     version: Counter
     lifetime_s: Seconds  # from when this was sent
     value: Value | None  # None: withdrawn; remembered so that no older copy returns
+    signature: Signature | None = None  # of the owner; the lifetime is not signed
+
+    signed_by: ClassVar[str] = "owner"
+    signed: ClassVar[tuple[str, ...]] = ("owner", "slot", "version", "value")
 
 
 Entries = Annotated[tuple[Entry, ...], Meta(max_length=ENTRIES_MAX)]

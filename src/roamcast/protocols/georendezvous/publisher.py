@@ -41,7 +41,7 @@ class Publisher(Component):
         self._points = points
         self._answer_wait_s = parameters.answer_wait_s
         self._period_s = parameters.advertisement_period_s
-        self._lifetime_s = parameters.advertisement_period_s * (parameters.refresh_losses_max + 1.5)
+        self._lifetime_s = parameters.advertisement_period_s * parameters.lifetime_periods
         self._moved_m = 2 * parameters.early_refresh_share * table.router.grid.site.range_m
         self._legs_max = parameters.legs_max if parameters.notification_tree else 1
         self._told_at: Point = table.router.point  # where this node was when it last refreshed

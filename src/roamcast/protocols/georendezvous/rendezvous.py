@@ -36,7 +36,6 @@ from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 
 DROP_NO_RENDEZVOUS: Final = "no rendezvous"  # an event came to a point where nothing is kept
-TOLD_MAX: Final = 4096  # answers to advertisements that a member remembers
 
 
 class Rendezvous(Component):
@@ -44,6 +43,7 @@ class Rendezvous(Component):
         super().__init__(host)
         self._table = table
         self._legs_max = parameters.legs_max if parameters.notification_tree else 1
+        self._answers_max = parameters.answers_max
         self._told: dict[tuple[str, int], tuple[int, bool]] = {}  # by key, publisher: to which advertisement, what
         table.receive(Notification, self._on_notification)
         table.watch(self._on_stored, self._on_claimed, self._on_expired)
@@ -104,7 +104,7 @@ class Rendezvous(Component):
         """Answers an advertisement, or changes the answer."""
         self._told.pop((shelf.key, publisher), None)
         self._told[shelf.key, publisher] = version, wanted
-        if len(self._told) > TOLD_MAX:
+        if len(self._told) > self._answers_max:
             del self._told[next(iter(self._told))]
         message = Attract(shelf.key) if wanted else Repel(shelf.key)
         self._table.router.send_to_node(publisher, at, message)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
+from roamcast.fields import HOPS_MAX
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Inputs
@@ -45,7 +46,6 @@ UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 ANSWER_BYTES: Final = 64
 """What a Join Table with one member adds to the member's context."""
 
-UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
 
 
 class Broker(Middleware):
@@ -167,7 +167,7 @@ class Broker(Middleware):
             return
         if self.is_broker:
             self._unicast.send(seek.client, Offer(seek.number, seek.hops))
-        elif seek.ttl > 1 and seek.hops < 255:
+        elif seek.ttl > 1 and seek.hops < HOPS_MAX:
             self._sought[seek.client] = Seek(seek.client, seek.number, seek.ttl - 1, seek.hops + 1)
             delay_s = self.host.random.random() * self._parameters.jitter_s
             self.host.set_timer(delay_s, (BrokerTimer.SOUGHT.value, seek.client))
@@ -180,7 +180,7 @@ class Broker(Middleware):
         if client not in self.clients and len(self.clients) >= self._parameters.clients_max:
             return
         parts = self._parts.setdefault(client, {})
-        if len(self._parts) > UNFINISHED_MAX:
+        if len(self._parts) > self._parameters.unfinished_max:
             del self._parts[next(iter(self._parts))]
         if any(each.version != attach.version or each.parts != attach.parts for each in parts.values()):
             parts.clear()

@@ -39,9 +39,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from roamcast.errors import PeerError
+from roamcast.fields import HOPS_MAX
 from roamcast.protocols.api import Host
 from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import shortened
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
 from roamcast.protocols.odmrp.messages import MEMBERS_MAX, Data, JoinAck, JoinRequest, JoinTable, Member
 from roamcast.protocols.odmrp.middleware import Middleware
@@ -64,7 +66,6 @@ _REPEAT: Final[str] = MeshTimer.REPEAT.value
 _RELAY: Final[str] = MeshTimer.RELAY.value
 
 SENDING_BITS: Final = 8
-HOPS_MAX: Final = 255
 
 NO_UPSTREAM: Final = "no-upstream"  # a Join Table came for a publisher whose request was never heard
 UNCONFIRMED: Final = "table-unconfirmed"  # no node confirmed a member
@@ -144,7 +145,7 @@ class Mesh(Component):
     def _new_route(self, publisher: int) -> Route:
         if len(self.routes) >= self._parameters.publishers_max:
             self._forget(min(self.routes, key=lambda each: (self.routes[each].heard_s, each)))
-        route = self.routes[publisher] = Route()
+        route = self.routes[publisher] = Route(self._parameters.contexts_max)
         return route
 
     def _repeat_later(self, request: JoinRequest, lifetime_s: float | None) -> None:
@@ -160,6 +161,7 @@ class Mesh(Component):
             events=request.events,
             motion=own_motion(self.host) if self._predicts else None,
             lifetime_s=lifetime_s,
+            signature=request.signature,
         )
         self.host.set_timer(self.host.random.random() * self._parameters.jitter_s, (_REPEAT, self._repeats_so_far))
 
@@ -183,7 +185,7 @@ class Mesh(Component):
     def _answer(self, publisher: int, route: Route, member: Member) -> None:
         """A member, this node or one behind it, is to be told to the publisher."""
         if not route.waiting:  # the first waits for company
-            delay_s = (0.5 + self.host.random.random() / 2) * self._parameters.table_pause_s
+            delay_s = shortened(self._parameters.table_pause_s, self._parameters.table_jitter, self.host.random)
             self.host.set_timer(delay_s, (MeshTimer.TABLE.value, publisher))
         route.waiting[member.address] = member
 

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.errors import PeerError
-from roamcast.events import Event
-from roamcast.fields import Address
+from roamcast.events import Event, Signature
+from roamcast.fields import HOPS_MAX, Address
 from roamcast.fields import EventIdOrNone as EventId
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
@@ -26,10 +26,11 @@ from roamcast.protocols.routing import Control, Routed
 
 KINDS_MAX: Final = 64  # types of events that a client announces
 LISTED_MAX: Final = 4096  # members in one Join Request
+FILTERS_MAX: Final = 64  # in one message of a constrained client; more are merged
 MEMBERS_MAX: Final = 256  # in one Join Table
 CONTEXT_BYTES_MAX: Final = 16384
 
-Hops = Annotated[int, Meta(ge=1, le=255)]
+Hops = Annotated[int, Meta(ge=1, le=HOPS_MAX)]
 Sequence = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Life = Annotated[int, Meta(ge=0, le=2**53)]
 Channel = Annotated[int, Meta(ge=0, le=65535)]
@@ -56,6 +57,10 @@ class JoinRequest(Message, frozen=True, tag=16):
     events: EventIds = ()  # events that known members should have got: a member that has not, says so
     motion: Motion | None = None  # of the node that sends this frame
     lifetime_s: Lifetime = None  # of the route so far
+    signature: Signature | None = None  # of the publisher, over what relays do not change
+
+    signed_by: ClassVar[str] = "publisher"
+    signed: ClassVar[tuple[str, ...]] = ("publisher", "life", "sequence", "context", "listing", "channels", "events")
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -65,6 +70,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     version: Version  # of its context
     context: Context | None  # what it wants; None: the publisher knows this version
     arrived: EventIds = ()  # those of the events that the request named that are here
+    signature: Signature | None = None  # of the member
+
+    signed_by: ClassVar[str] = "address"
+    signed: ClassVar[tuple[str, ...]] = ("address", "version", "context", "arrived")
 
 
 class JoinTable(Message, frozen=True, tag=17):
@@ -123,11 +132,14 @@ class Attach(Message, frozen=True, tag=22):
     parts: Annotated[int, Meta(ge=1, le=1024)]
     interests: Annotated[tuple[Interest, ...], Meta(max_length=64)]
     kinds: Annotated[tuple[Token, ...], Meta(max_length=KINDS_MAX)] = ()  # types of events to come; in part 0
-    filters: Annotated[tuple[PackedEntry, ...], Meta(max_length=64)] = ()
+    filters: Annotated[tuple[PackedEntry, ...], Meta(max_length=FILTERS_MAX)] = ()
 
     def __post_init__(self) -> None:
         if self.part >= self.parts:
             raise PeerError(f"attach: part {self.part} of {self.parts}: must be below the number of parts")
+
+    def subscriptions(self) -> tuple[Interest, ...]:
+        return self.interests
 
 
 class Attached(Message, frozen=True, tag=23):

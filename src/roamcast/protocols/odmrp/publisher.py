@@ -32,6 +32,7 @@ from typing import Final, NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
+from roamcast.fields import HOPS_MAX
 from roamcast.protocols.api import Host
 from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
@@ -53,7 +54,6 @@ class PublisherTimer(StrEnum):
 
 LISTINGS: Final = 1 << 16
 SEQUENCES: Final = 1 << 31
-HOPS_MAX: Final = 255
 INSTANT_S: Final = 1e-9  # a timer may fire this much early, by rounding
 
 NO_MEMBER: Final = "no-member"  # an event that no member wants does not leave

@@ -26,6 +26,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Timer
 from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.somer.announcements import Announcements
 from roamcast.protocols.somer.messages import Advertisement, Entry
 from roamcast.protocols.somer.parameters import SomerParameters
@@ -209,7 +210,9 @@ class Directory(Component):
         self._unrelayed[entry.root] = None
         if is_news:
             if not self._news:
-                self.host.set_timer(self._parameters.relay_hold_s * (0.5 + self.host.random.random()), RELAY)
+                parameters = self._parameters
+                delay_s = jittered(parameters.relay_hold_s, parameters.relay_hold_jitter, self.host.random)
+                self.host.set_timer(delay_s, RELAY)
             self._news[entry.root] = None
 
     def _expire(self) -> None:

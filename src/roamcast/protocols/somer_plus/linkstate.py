@@ -31,6 +31,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Timer
 from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.somer_plus.borders import Borders
 from roamcast.protocols.somer_plus.messages import Advertisement, Distances, Entry
 from roamcast.protocols.somer_plus.overlay import Overlay
@@ -304,7 +305,7 @@ class LinkState(Component):
     def _note_news(self, root: int, told: Path, at_once: bool) -> None:
         if not self._news:
             hold_s = self._parameters.quick_hold_s if at_once else self._parameters.relay_hold_s
-            self.host.set_timer(hold_s * (0.5 + self.host.random.random()), RELAY)
+            self.host.set_timer(jittered(hold_s, self._parameters.relay_hold_jitter, self.host.random), RELAY)
         self._news[root] = told
 
     def _correct(self, entry: Entry) -> None:

@@ -28,7 +28,7 @@ class Overlay:
         self._heard_s: dict[int, float] = {}
         self._heirs: dict[int, list[int]] = {}  # root that was absorbed -> by whom
         self._gone: set[int] = set()  # roots that were absorbed and have said nothing since
-        self._near_lifetime_s = lifetime_s  # a neighbouring root that was not heard of for so long is gone
+        self._near_lifetime_s = lifetime_s  # a neighbouring root that has been silent for this long is forgotten
         self._period_s = period_s
         self._depth_max = depth_max  # roots in a row on a planned path
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed

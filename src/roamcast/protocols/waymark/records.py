@@ -27,13 +27,15 @@ class Known:
 
     __slots__ = (
         "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "vx", "vy", "want_number",
-        "wanted_since_s", "where_number", "x", "y",
+        "want_signature", "wanted_since_s", "where_number", "where_signature", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
         self.index = index  # its bit in sets of nodes
         self.want_number = 0  # 0: no want known
         self.interest: Interest | None = None
+        self.want_signature: bytes | None = None  # of the node, where nodes have identities
+        self.where_signature: bytes | None = None
         self.wanted_since_s = 0.0
         self.where_number = 0  # 0: no where known
         self.has_place = False
@@ -97,7 +99,7 @@ class Records:
     def want(self, node: int) -> Want:
         known = self.known[node]
         since_s = self.host.now() - known.wanted_since_s
-        return Want(node, known.want_number, min(AGE_DS_MAX, max(0, int(since_s * 10))), known.interest)
+        return Want(node, known.want_number, min(AGE_DS_MAX, max(0, int(since_s * 10))), known.interest, known.want_signature)
 
     def where(self, node: int) -> Where:
         known = self.known[node]
@@ -110,7 +112,7 @@ class Records:
                 _told(known.vx * 100),
                 _told(known.vy * 100),
             )
-        return Where(node, known.where_number, place, known.extra, known.lacks)
+        return Where(node, known.where_number, place, known.extra, known.lacks, known.where_signature)
 
     def wanting(self, event: Event) -> list[int]:
         """All other nodes that are known to want the event."""
@@ -143,6 +145,7 @@ class Records:
                     return 0
                 known = self._take_in(want.node)
             known.interest = want.interest
+            known.want_signature = want.signature
             known.wanted_since_s = self.host.now() - want.since_ds / 10
             self._renumber(known, want.number, known.where_number)
         return verdict
@@ -160,6 +163,7 @@ class Records:
             place = where.place
             meters = None if place is None else (place[0] / 10, place[1] / 10, place[2] / 100, place[3] / 100)
             self._stand(known, meters, where.extra, where.lacks)
+            known.where_signature = where.signature
             self._renumber(known, known.want_number, where.number)
         return verdict
 

@@ -143,7 +143,7 @@ class _Builder:
             about["parameters"] = run.parameters
             about["range_m"] = None if run.scenario.mobility.model == "contacts" else run.scenario.radio.range_m
             about["area_m"] = run.scenario.area_m
-            about["partitions"] = msgspec.to_builtins(run.scenario.faults.partitions)
+            about["partitions"] = msgspec.to_builtins(run.scenario.partitions())
         return about
 
     # -- the network ---------------------------------------------------------------------------------------------

@@ -100,7 +100,17 @@ class DcfMedium(Medium):
             rate, nav_s = self._data_rate, self._sifs_s + self._ack_s
         size += self._overhead_bytes
         airtime_s = rate.duration_s(size)
-        frame = DcfFrame(self, sender, receiver, message, message.label, size, airtime_s, rate, nav_s)
+        frame = DcfFrame(
+            medium=self,
+            sender=sender,
+            receiver=receiver,
+            message=message,
+            label=message.label,
+            size=size,
+            airtime_s=airtime_s,
+            rate=rate,
+            nav_s=nav_s,
+        )
         if station.head is None:
             station.head = frame
             self._request_access(station)
@@ -323,7 +333,17 @@ class DcfMedium(Medium):
         data.tries_short += 1
         nav_s = self._sifs_s + self._cts_s + self._sifs_s + data.airtime_s + data.nav_s
         rate = self._control_rate
-        rts = DcfFrame(self, data.sender, data.receiver, None, "RTS", RTS_BYTES, self._rts_s, rate, nav_s)
+        rts = DcfFrame(
+            medium=self,
+            sender=data.sender,
+            receiver=data.receiver,
+            message=None,
+            label="RTS",
+            size=RTS_BYTES,
+            airtime_s=self._rts_s,
+            rate=rate,
+            nav_s=nav_s,
+        )
         self._start(rts)
         self._stations[data.sender].answer_by = rts.end + self._sifs_s + self._cts_wait_s + self._slot_s
 
@@ -361,7 +381,17 @@ class DcfMedium(Medium):
         now = self.scheduler.now
         node, rate = station.node, self._control_rate
         if frame.message is not None:
-            ack = DcfFrame(self, node, frame.sender, None, "ACK", ACK_BYTES, self._ack_s, rate, 0.0)
+            ack = DcfFrame(
+                medium=self,
+                sender=node,
+                receiver=frame.sender,
+                message=None,
+                label="ACK",
+                size=ACK_BYTES,
+                airtime_s=self._ack_s,
+                rate=rate,
+                nav_s=0.0,
+            )
             self.scheduler.put(now + self._sifs_s, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
@@ -372,7 +402,17 @@ class DcfMedium(Medium):
             if station.busy_until > now + ROUNDING_S:
                 return False  # somebody has reserved the air
             nav_s = frame.nav_s - self._sifs_s - self._cts_s
-            cts = DcfFrame(self, node, frame.sender, None, "CTS", CTS_BYTES, self._cts_s, rate, nav_s)
+            cts = DcfFrame(
+                medium=self,
+                sender=node,
+                receiver=frame.sender,
+                message=None,
+                label="CTS",
+                size=CTS_BYTES,
+                airtime_s=self._cts_s,
+                rate=rate,
+                nav_s=nav_s,
+            )
             self.scheduler.put(now + self._sifs_s, cts)
         elif (data := station.exchange) is not None and data.receiver == frame.sender:
             if frame.label == "CTS":

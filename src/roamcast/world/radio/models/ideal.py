@@ -26,12 +26,12 @@ class Ideal(Radio, frozen=True, tag="ideal"):
 
     def medium(self, around: Surroundings) -> Medium:
         return IdealMedium(
-            around.scheduler,
-            around.topology,
-            around.random,
-            self.loss,
-            self.frame_bytes_max,
-            self.delay_s,
-            self.rate_mbps * 1e6,
-            self.overhead_bytes,
+            scheduler=around.scheduler,
+            topology=around.topology,
+            random=around.random,
+            loss=self.loss,
+            frame_bytes_max=self.frame_bytes_max,
+            delay_s=self.delay_s,
+            rate_bps=self.rate_mbps * 1e6,
+            overhead_bytes=self.overhead_bytes,
         )
