@@ -1,8 +1,9 @@
 """A network under attack by one of its own: a stranger that sends well-formed nonsense, then falls silent.
 
-Four nodes in a row run a protocol. A stranger that hears two of them sends random messages: in its own name where nodes
-have identities, else in the name of addresses that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is bounded. Once it
-has been silent for the time that the protocol states, every event is delivered again.
+Four nodes in a row run a protocol. A stranger that hears two of them sends random messages. Where nodes have
+identities, it sends in its own name and about itself only, as hosts drop everything else; otherwise in the name of
+addresses that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is
+bounded. Once it has been silent for the time that the protocol states, every event is delivered again.
 """
 
 from collections.abc import Mapping

@@ -100,8 +100,7 @@ class Guard:
             announce=announce,
             defer=lambda delay_s, call: loop.call_later(delay_s, call),
         )
-        self._herald.spread_revocations(self._revoked)
-        self._herald.start()
+        self._herald.start(self._revoked)
 
     def close(self) -> None:
         if self._herald is not None:

@@ -99,7 +99,8 @@ class Records:
     def want(self, node: int) -> Want:
         known = self.known[node]
         since_s = self.host.now() - known.wanted_since_s
-        return Want(node, known.want_number, min(AGE_DS_MAX, max(0, int(since_s * 10))), known.interest, known.want_signature)
+        since_ds = min(AGE_DS_MAX, max(0, int(since_s * 10)))
+        return Want(node, known.want_number, since_ds, known.interest, known.want_signature)
 
     def where(self, node: int) -> Where:
         known = self.known[node]
