@@ -192,6 +192,14 @@ def test_calls_with_many_arguments_name_them() -> None:
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 
+def test_rows_of_the_trace_are_made_in_one_module() -> None:
+    for path in MODULES:
+        tree = parsed(path)
+        knows = any("roamcast.trace.schema.Record" in each.names for each in imports(tree))
+        made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Record"]
+        assert not (knows and made) or identity(path) == "trace/rows.py", f"{identity(path)}, line {made[0].lineno}"
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     try:
         TopologicalSorter(import_graph(MODULES)).prepare()

@@ -13,17 +13,19 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import parse_interest
 from roamcast.live.authority import new_authority
-from roamcast.live.codec import Codec, Datagram, Frame
-from roamcast.live.identity import Certificate, Identity, new_identity, read_identity
+from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, Frame
+from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
 from roamcast.live.keys import new_ring, read_ring, write_ring
 from roamcast.live.node import Delivery, Node, NodeSettings
 from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
+from roamcast.live.sealing import SEAL_BYTES
 from roamcast.live.secret_files import write_secret
 from roamcast.live.signing import Signer
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.testing.endpoints import free_endpoints
 
 TIMEOUT_S = 20.0
+BEACON_BYTES = SEAL_BYTES + HEADER_BYTES + SIGNATURE_BYTES
 
 
 class Members:
@@ -136,7 +138,7 @@ def test_a_revocation_told_to_one_node_reaches_all(tmp_path: Path) -> None:
         members.authority, told = members.authority.revoked("carol", time())
         path = tmp_path / "net.key"
         write_ring(path, msgspec.structs.replace(read_ring(path), revoked=tuple(told)), replace=True)
-        members.nodes["alice"].reload_key()
+        members.nodes["alice"].reload()
         await asyncio.sleep(0.3)
         with pytest.raises(ConfigurationError, match="is revoked"):
             members.nodes["carol"].publish("fire/after")
@@ -233,16 +235,17 @@ def test_a_node_without_an_identity_is_told_how_to_get_one(tmp_path: Path) -> No
 
 
 def test_nobody_without_the_key_gets_an_answer(tmp_path: Path) -> None:
-    """Whatever a stranger sends, not one datagram is sent because of it."""
+    """Whatever a stranger sends, not one datagram is sent because of it; beacons come in their own time."""
 
     async def scene(members: Members) -> None:
         members.certify("alice")
         alice_end, stranger_end = free_endpoints(2)
         heard: list[bytes] = []
+        beacons: list[bytes] = []
 
         class Stranger(asyncio.DatagramProtocol):
             def datagram_received(self, data: bytes, addr: Any) -> None:
-                heard.append(data)
+                (beacons if len(data) == BEACON_BYTES else heard).append(data)
 
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(Stranger, local_addr=stranger_end)
@@ -258,6 +261,7 @@ def test_nobody_without_the_key_gets_an_answer(tmp_path: Path) -> None:
             await members.until(lambda before=before: sum(members.lost("alice").values()) >= before + 50)  # type: ignore[misc]
         await asyncio.sleep(0.2)
         assert len(heard) == 1
+        assert len(beacons) < 10
         transport.close()
 
     live(tmp_path, scene)

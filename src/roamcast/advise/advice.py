@@ -48,7 +48,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """Who would come first in a network that differs in one respect; by means over few networks."""
+    """The best candidate in a network that differs in one respect, by means over few networks."""
 
     what: str  # how it differs
     first: str
@@ -67,8 +67,8 @@ class Advice(msgspec.Struct, frozen=True):
     stages: tuple[Stage, ...]
     outcome: Outcome
     choice: str | None  # what is recommended; if nothing meets the demands, what comes closest
-    level: tuple[str, ...]  # who meets the demands too and is as good, or was not told apart
-    open: tuple[str, ...]  # who may be better, if it meets the demands
+    level: tuple[str, ...]  # others that meet the demands and are as good, or cannot be distinguished
+    open: tuple[str, ...]  # others that may be better, if they meet the demands
     runner_up: str | None  # the next of those that meet the demands, or may if nobody certainly does
     lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
@@ -148,7 +148,8 @@ def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str
 
 
 def _rank(question: Question, name: str, last: Judgement, findings: Findings) -> tuple[bool, bool, float, float]:
-    """Who is left before who was dropped; among these who meets the demands by the means, then by the objective."""
+    """Candidates that are left come before those that were dropped; then those whose means meet the demands; then by
+    the objective."""
     measured = findings.scores.get(name, {})
     if not _is_complete(question, measured):
         return True, True, 1.0, 0.0

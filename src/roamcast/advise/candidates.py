@@ -1,7 +1,7 @@
-"""Who is asked: every protocol that can be deployed, as it comes and with its influential parameters varied.
+"""The candidates: every protocol that can be deployed, with its defaults and with its influential parameters varied.
 
-One parameter is varied at a time. That finds most of what there is to find at a cost that grows with the number of
-parameters and not with its power; whoever wants the corners too runs a campaign with a grid.
+One parameter is varied at a time. That finds most improvements at a cost that is linear in the number of parameters,
+not exponential. To search combinations, run a campaign with a grid.
 """
 
 from collections.abc import Iterable

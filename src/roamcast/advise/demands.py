@@ -5,7 +5,7 @@ A *capacity* of 2 means that 95 % arrive when every publisher publishes twice pe
 delivery, in the same network at that rate.
 
 Measures may be called by their short names (`trace.measures`) or in full. A demand that no run could ever meet, or that
-every run meets, is a slip of the user's (delivery is a share, not a percentage) and is refused.
+every run meets, is probably a typing error (delivery is a share, not a percentage) and is refused.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What the measures so far allow to say, and who needs to be looked at again.
+"""What can be concluded from the measures so far, and which candidates need more runs.
 
 Everything is said about means over networks, from observations that are paired by seed:
 
@@ -11,9 +11,9 @@ Many candidates are tested, and again at every look. The probability that any st
 dropped is at most 1 - `confidence`: it is shared evenly among the planned looks, at each look evenly between demands
 and objective. There Holm's method corrects for the number of candidates times demands, Bonferroni's for that of rivals.
 
-A look drops who certainly misses a demand, and who is certainly worse than the *leader*: the best mean of the objective
-among those that certainly meet all demands. The question is settled when nobody is left, or when the leader is left
-with rivals to which the difference is certainly smaller than `indifference` of its mean.
+A look drops candidates that certainly miss a demand and those that are certainly worse than the *leader*: the best mean
+of the objective among those that certainly meet all demands. The question is settled when nobody is left, or when the
+leader is left with rivals to which the difference is certainly smaller than `indifference` of its mean.
 """
 
 from collections.abc import Mapping
@@ -56,14 +56,14 @@ class Judgement(msgspec.Struct, frozen=True):
 
     standings: dict[str, Standing]
     leader: str | None
-    kept: list[str]  # who goes on, by the mean of the objective
-    dropped: dict[str, str]  # and why not
+    kept: list[str]  # candidates that go on, by the mean of the objective
+    dropped: dict[str, str]  # the others, and why
     settled: bool
 
 
 class Stage(msgspec.Struct, frozen=True):
     number: int
-    seeds: int  # networks that each candidate has met
+    seeds: int  # networks that each candidate has run in
     candidates: int
     kept: int
 
@@ -76,7 +76,7 @@ class Dropped(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct):
     """What a search has gathered."""
 
-    scores: dict[str, dict[str, Observations]] = {}  # the last that is known of everybody
+    scores: dict[str, dict[str, Observations]] = {}  # the last result of each candidate
     standings: dict[str, Standing] = {}
     dropped: dict[str, Dropped] = {}
     stages: list[Stage] = []

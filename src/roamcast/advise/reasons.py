@@ -19,7 +19,7 @@ def reasons(
     findings: Findings,
     candidates: Mapping[str, Candidate],
 ) -> tuple[str, ...]:
-    """About the choice, the best candidate of another protocol, and whoever would be cheaper if it met the demands."""
+    """About the choice, the best candidate of another protocol, and any that would be cheaper if it met the demands."""
     means = {name: {key: fmean(values.values()) for key, values in measured.items() if values}
              for name, measured in findings.scores.items()}  # fmt: skip
     mine = means.get(choice, {})
@@ -60,7 +60,7 @@ def _compared(other: str, mine: Mapping[str, float], its: Mapping[str, float]) -
 
 
 def _cheaper(question: Question, choice: str, means: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Who would cost less, but misses a demand by the means."""
+    """Candidates that would cost less, but whose means miss a demand."""
     cost = means[choice][question.objective]
     tempting: list[tuple[float, str, str]] = []
     for name, its in means.items():

@@ -6,10 +6,10 @@
     DIR/campaign/                       the runs of all stages: those that are there are not simulated again
     DIR/advice.json                     the answer
 
-The search halves: a stage gives every candidate that is left the same seeds, from 1 up to `SEEDS` of the stage. It
-drops what certainly misses a demand or is certainly worse (`judgement`) and keeps the `KEEP` best of the rest by means.
-The latter is a screening, not a test: it bounds the work, and the answer says who was dropped by it. Whoever misses a
-demand by less than `SCREENING_SLACK` of its bound counts as meeting it there.
+Each stage runs every remaining candidate on the same seeds, from 1 up to `SEEDS` of the stage. It drops candidates that
+certainly miss a demand or are certainly worse (`judgement`) and keeps the `KEEP` best of the rest by their means. The
+latter is a screening, not a test: it bounds the work, and the answer names the candidates that it dropped. A candidate
+that misses a demand by less than `SCREENING_SLACK` of its bound passes the screening.
 
 So the number of runs is known from the start, at most. All decisions follow from the runs; only a time budget makes
 them depend on the machine.
@@ -147,7 +147,7 @@ class Search:
     def _screened(
         self, judgement: Judgement, found: dict[str, dict[str, Observations]], number: int
     ) -> tuple[list[str], dict[str, str]]:
-        """Who goes on, and who does not for its rank alone."""
+        """The candidates that go on, and those that are dropped by their rank alone."""
         most = self._keep[number - 1] if number <= len(self._keep) else len(judgement.kept)
         if len(judgement.kept) <= most or judgement.settled:
             return judgement.kept, {}

@@ -1,8 +1,8 @@
-"""When the choice would be another: the first few candidates in networks that differ in one respect.
+"""When the choice would be different: the first few candidates in networks that differ in one respect.
 
 Each variant changes one thing about the scenario: twice the rate, twice the speed, twice the nodes at the same density,
 half the density, or no positions. The choice and the best candidates of the next protocols meet three networks of each.
-That shows large differences; whoever needs certainty asks again about the changed scenario.
+That shows large differences. For certainty, ask about the changed scenario.
 """
 
 from collections.abc import Callable, Mapping
@@ -104,7 +104,7 @@ class Variants:
         )
 
     def _elsewhere(self, what: str, found: Mapping[str, Mapping[str, Observations]]) -> Elsewhere:
-        """By the means: who meets the demands comes before who does not, then the lower cost."""
+        """By the means: candidates that meet the demands come first, then the lower cost."""
         demands = tuple(demand for demand in self._question.demands if demand.rate_per_s is None)
         asked = Question(demands, self._question.objective, looks=1)
 

@@ -1,7 +1,7 @@
 """Signals that wait until the work under way can be left.
 
 A Python signal handler runs between any two instructions. One that raises in the middle of a call to Spark's Java
-process leaves the connection to it half read, and what would end the jobs in order then fails as well.
+process leaves a response half read on the connection, and an orderly end of the jobs then fails as well.
 """
 
 import signal

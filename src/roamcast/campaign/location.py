@@ -132,7 +132,7 @@ class Location:
         }
 
     def remove(self, names: Iterable[str]) -> None:
-        """Removes these objects, those that are gone already too."""
+        """Removes these objects; objects that are already gone are ignored."""
 
         def forget(name: str) -> None:
             with contextlib.suppress(FileNotFoundError):

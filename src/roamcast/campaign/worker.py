@@ -23,6 +23,7 @@ from roamcast.campaign.location import Location
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.store import Written
 from roamcast.trace.files import encoded_by_kind
+from roamcast.trace.rows import run_row
 from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import measure_rows
 from roamcast.world.scenario import run_id
@@ -107,16 +108,8 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
 
 
 def outcome_row(name: str, status: str, detail: str, wall_s: float, rows: int) -> pa.RecordBatch:
-    row = {
-        "run_id": name,
-        "t": 0.0,
-        "kind": "run",
-        "category": status,
-        "detail": detail,
-        "value": wall_s,
-        "count": rows,
-    }
-    return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
+    row = run_row(status, detail, wall_s, rows)._asdict()
+    return pa.RecordBatch.from_pylist([{"run_id": name} | row], schema=SCHEMA)
 
 
 def _outcome(rows: pa.RecordBatch) -> Outcome | None:

@@ -88,6 +88,13 @@ class Discovery:
         """Names of those that are in use; of a node that is closed, that were."""
         return self._interfaces
 
+    def set_interfaces(self, wanted: tuple[str, ...]) -> None:
+        """These are the interfaces to use from now on, if any are used."""
+        self._wanted = wanted
+        if self._ports is not None:
+            self._look()
+            self._mention_missing(self._ports)
+
     def set_static(self, static: tuple[Endpoint, ...]) -> None:
         """These are the static links from now on."""
         self._static = static

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
 
 LISTEN: Endpoint = ("127.0.0.1", 0)  # where a node with static links listens unless told otherwise
+RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
 
@@ -123,7 +124,7 @@ class Node:
         self._clock = clock
         self._started_s = clock.now()
         self._lives = lives
-        self._subscriptions: list[Interest] = []
+        self.subscriptions: list[Interest] = []  # of the application, oldest first
         self._advertised: list[Interest] = []
         self._restarts = 0
         self.listens: Endpoint | None = None  # where the socket for static links is, if there is one
@@ -226,14 +227,14 @@ class Node:
         _require_content(interest)
         if self._guard is not None:
             self._guard.require_subscribable(interest)
-        self._subscriptions.append(interest)
+        self.subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.subscribe(interest))
 
     def unsubscribe(self, interest: Interest) -> None:
-        if interest not in self._subscriptions:
+        if interest not in self.subscriptions:
             raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
-        self._subscriptions.remove(interest)
+        self.subscriptions.remove(interest)
         self._journal.unsubscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.unsubscribe(interest))
 
@@ -270,16 +271,30 @@ class Node:
             "neighbours": len(self.discovery.paths),
             "interfaces": self.discovery.interfaces,
             "frame_bytes_max": self._host.frame_bytes_max,
-            "subscriptions": len(self._subscriptions),
+            "subscriptions": len(self.subscriptions),
             "restarts": self._restarts,
             **self._journal.counters(),
         }
 
-    def reload_key(self) -> None:
-        """Reads the key file again, which may have a new key or revocations, and the identity file."""
-        ring = _key_ring(self.settings)
+    def reload(self, settings: NodeSettings | None = None) -> list[str]:
+        """Reads the key file again, which may have a new key or revocations, and the identity file; takes over what of
+        the new settings can change while the node runs. Returns the names of those that need a restart."""
+        wanted = self.settings if settings is None else settings
+        new = msgspec.structs.replace(self.settings, **{name: getattr(wanted, name) for name in RELOADABLE})
+        if new.static and self.listens is None:
+            new = msgspec.structs.replace(new, peers=())  # there is no socket for static links
+        if (new.key is None) != (self.settings.key is None):
+            new = msgspec.structs.replace(new, key=self.settings.key, identity=self.settings.identity)
+        ring = _key_ring(new)
         if ring is not None and self._guard is not None:
-            self._guard.load(ring, _identity(self.settings))
+            self._guard.load(ring, _identity(new))
+        if new.peers != self.settings.peers:
+            self.discovery.set_static(new.static)
+        if new.interfaces != self.settings.interfaces:
+            self.discovery.set_interfaces(new.interfaces)
+        self.settings = new
+        fields = NodeSettings.__struct_fields__
+        return [name for name in fields if getattr(wanted, name) != getattr(new, name)]
 
     def close(self) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
@@ -308,7 +323,7 @@ class Node:
         self._host.command(protocol.start)
         for interest in self._advertised:
             self._host.command(partial(protocol.advertise, interest))
-        for interest in self._subscriptions:
+        for interest in self.subscriptions:
             self._host.command(partial(protocol.subscribe, interest))
 
     def _flush(self) -> None:

@@ -5,7 +5,7 @@
     docs/results/data/arena/runs.csv         every run's measures
     docs/results/data/arena/points.csv       their means with confidence intervals
     docs/results/data/arena/command.txt
-    docs/results/data/arena/notes.md         what somebody found out about the results, if anybody did
+    docs/results/data/arena/notes.md         findings about the results, if there are any
 
 `keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
 """
@@ -32,7 +32,7 @@ _TABLES = ("plan", "runs", "points")
 
 
 def keep(session: SparkSession, store: Store, directory: Path) -> None:
-    """Keeps of a campaign what its page needs."""
+    """Stores what the page needs from a campaign."""
     analysis = analyse(session, store)
     plan = store.plan().drop_columns("run").to_pandas()
     measures = shown_measures(store.manifest().campaign, analysis.points)

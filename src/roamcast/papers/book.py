@@ -74,7 +74,7 @@ PAPERS = (
 
 
 def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
-    """Makes every page anew; answers with the files written.
+    """Makes every page again; returns the files written.
 
     `compare`: finds out anew which results are older than the sources; else the pages say what was found last time.
     """
@@ -126,7 +126,7 @@ def _counted(summaries: list[Summary], verdict: Verdict) -> int:
 
 
 def _told(summaries: list[Summary], verdict: Verdict) -> list[tuple[Summary, Judgement]]:
-    """The papers' own claims that fared so, each with its figure."""
+    """The papers' own claims with this verdict, each with its figure."""
     return [(summary, claim) for summary in summaries for claim in summary.of_paper if claim.verdict == verdict]
 
 

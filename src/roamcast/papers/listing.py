@@ -32,7 +32,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     paper: str
     runs_of_paper: int  # at each point
-    result: str  # how the claims fared, in words
+    result: str  # the verdicts, in words
     scale: Scale | None = None
     at_paper_scale: bool = False
     scale_note: str = ""

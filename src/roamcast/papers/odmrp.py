@@ -217,8 +217,8 @@ USUAL_BITS = 256.0
 
 
 def bloom_rows(session: SparkSession, store: Store) -> pd.DataFrame:
-    """What filters of each size let through: events per delivery that reached a broker in vain because its own filter
-    matched, frames that carried events, bytes in total, and the delivery ratio."""
+    """What filters of each size let through: events per delivery that reached a broker without a subscriber because its
+    own filter matched, frames that carried events, bytes in total, and the delivery ratio."""
     plan = session.createDataFrame(store.plan().select(["run_id", "seed", "bloom_bits"]))
     trace = only_runs(read_traces(session, store.trace), plan)
     wanted = measure_runs(trace, names=("delivered", "delivery_ratio_reachable", "bytes_total"))

@@ -60,7 +60,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(claim for claim in self.claims if claim.of_paper)
 
     def count(self, verdict: Verdict) -> int:
-        """How many of the paper's claims fared so."""
+        """How many of the paper's claims have this verdict."""
         return sum(claim.verdict == verdict for claim in self.of_paper)
 
     @property
@@ -70,7 +70,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def score(self) -> str:
-        """In a few words, how the paper's claims fared."""
+        """The verdicts on the paper's claims, in a few words."""
         if not self.of_paper:
             return "no claims of the paper"
         told = [f"{self.count('holds')} of {len(self.of_paper)} claims hold"]

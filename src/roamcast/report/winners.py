@@ -1,7 +1,7 @@
-"""Which protocol wins where: at every place and for every measure, the contenders among which the best one is.
+"""Which protocol wins where: for every place and measure, the contenders that may be the best.
 
 If a single one is left after the others were ruled out (see `analysis.comparisons`), it has won; otherwise those that
-are left share the place. Limits compete with nobody.
+are left share the place. Limits do not compete.
 """
 
 import pandas as pd
@@ -19,7 +19,7 @@ NAMES_MAX = 3
 
 
 def winners_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measures: list[str]) -> Grid:
-    """One row a place. Empty where there is nobody to compare."""
+    """One row per place. Empty if there are no contenders to compare."""
     compared = [name for name in measures if MEASURES[name].better]
     competing = plan[~plan["protocol"].isin(limits(campaign))]
     if competing["protocol"].nunique() < 2 or not compared:

@@ -22,8 +22,19 @@ from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.rows import InterestKind, interest_row, published_row, traffic_row
-from roamcast.trace.schema import Record
+from roamcast.trace.rows import (
+    InterestKind,
+    contact_row,
+    dropped_row,
+    end_row,
+    fault_row,
+    frame_row,
+    interest_row,
+    lost_row,
+    position_row,
+    published_row,
+    traffic_row,
+)
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.droppers import DroppingHost, carried, droppers
@@ -169,8 +180,8 @@ class Simulation(Oracle):
         for row in energy_rows(self.run.scenario.radio.power, self.medium, self._asleep, now):
             self.recorder.add(row)
         for reason, count in sorted(self.medium.lost.items()):
-            self.recorder.add(Record(now, "lost", count=count, detail=reason))
-        self.recorder.add(Record(now, "end", count=self.run.scenario.nodes))
+            self.recorder.add(lost_row(now, reason, count))
+        self.recorder.add(end_row(now, self.run.scenario.nodes))
 
     # -- the oracle's view ---------------------------------------------------------------------------------------
 
@@ -209,7 +220,7 @@ class Simulation(Oracle):
         end_s = self.run.scenario.duration_s
         for node in range(self.movements.nodes):
             for t_s, x_m, y_m in self.movements.until(node, end_s):
-                self.recorder.add(Record(t_s, "position", node, x_m=x_m, y_m=y_m))
+                self.recorder.add(position_row(t_s, node, x_m, y_m))
 
     def _start_contacts(self) -> None:
         """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
@@ -232,7 +243,7 @@ class Simulation(Oracle):
             _, _, which, a, b = self._changes.pop()
             starts[which].append((a, b))
             if not which:
-                self.recorder.add(Record(0.0, "contact", a, b, value=1.0))
+                self.recorder.add(contact_row(0.0, a, b, begins=True))
         self.topology.load(*starts)
         if self._changes:
             self.scheduler.at(self._changes[-1][0], self._change_contacts, None)
@@ -246,7 +257,7 @@ class Simulation(Oracle):
                 self.topology.set_sensed(a, b, bool(begins))
             else:
                 self.topology.set_contact(a, b, bool(begins))
-                self.recorder.add(Record(now, "contact", a, b, value=float(begins)))
+                self.recorder.add(contact_row(now, a, b, begins=bool(begins)))
         if changes:
             self.scheduler.at(changes[-1][0], self._change_contacts, None)
 
@@ -285,26 +296,22 @@ class Simulation(Oracle):
         reached = [set(nodes) for nodes in near]
         contacts = {(a, b) for a, nodes in enumerate(near) for b in nodes if a < b and a in reached[b]}
         for a, b in sorted(self._in_contact - contacts):
-            self.recorder.add(Record(now, "contact", a, b, value=0.0))
+            self.recorder.add(contact_row(now, a, b, begins=False))
         for a, b in sorted(contacts - self._in_contact):
-            self.recorder.add(Record(now, "contact", a, b, value=1.0))
+            self.recorder.add(contact_row(now, a, b, begins=True))
         self._in_contact = contacts
 
     def _record_frame(self, frame: Frame) -> None:
-        category = "link" if frame.message is None else frame.message.category
-        receiver = None if frame.receiver < 0 else frame.receiver
         self.recorder.add(
-            Record(
+            frame_row(
                 frame.start,
-                "frame",
                 frame.sender,
-                receiver,
-                carried_event(frame.message),
-                value=frame.airtime_s,
-                bytes=frame.bytes,
-                count=1,
-                category=category,
-                detail=frame.label,
+                frame.receiver,
+                event=carried_event(frame.message),
+                size_bytes=frame.bytes,
+                airtime_s=frame.airtime_s,
+                category="link" if frame.message is None else frame.message.category,
+                label=frame.label,
             )
         )
 
@@ -357,7 +364,7 @@ class Simulation(Oracle):
 
     def _strike(self, fault: Fault) -> None:
         node = fault.node
-        self.recorder.add(Record(self.scheduler.now, "fault", node, detail=fault.what))
+        self.recorder.add(fault_row(self.scheduler.now, node, fault.what))
         protocol = self.protocols[node]
         if fault.what in ("crash", "leave"):
             if protocol is None:
@@ -411,7 +418,7 @@ class Simulation(Oracle):
         now = self.scheduler.now
         protocol = self.protocols[node]
         if protocol is None:
-            self.recorder.add(Record(now, "dropped", node, detail="publisher-down"))
+            self.recorder.add(dropped_row(now, node, "publisher-down"))
             return
         self._published[node] += 1
         size = action.payload_bytes

@@ -45,7 +45,7 @@ Numbers = npt.NDArray[Any]
 
 
 class Found(NamedTuple):
-    """What a recording holds, for whoever asks before looking."""
+    """What a recording contains, for callers that want to know before they play it."""
 
     nodes: int
     duration_s: float
