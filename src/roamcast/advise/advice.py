@@ -69,7 +69,7 @@ class Advice(msgspec.Struct, frozen=True):
     choice: str | None  # what is recommended; if nothing meets the demands, what comes closest
     level: tuple[str, ...]  # others that meet the demands and are as good, or cannot be distinguished
     open: tuple[str, ...]  # others that may be better, if they meet the demands
-    runner_up: str | None  # the next of those that meet the demands, or may if nobody certainly does
+    runner_up: str | None  # the next of those that meet the demands; if none certainly does, of those that may
     lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
     commands: tuple[str, ...]

@@ -12,8 +12,8 @@ dropped is at most 1 - `confidence`: it is shared evenly among the planned looks
 and objective. There Holm's method corrects for the number of candidates times demands, Bonferroni's for that of rivals.
 
 A look drops candidates that certainly miss a demand and those that are certainly worse than the *leader*: the best mean
-of the objective among those that certainly meet all demands. The question is settled when nobody is left, or when the
-leader is left with rivals to which the difference is certainly smaller than `indifference` of its mean.
+of the objective among those that certainly meet all demands. The question is settled when no candidate is left, or when
+the leader is left with rivals to which the difference is certainly smaller than `indifference` of its mean.
 """
 
 from collections.abc import Mapping

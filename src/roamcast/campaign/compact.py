@@ -75,7 +75,7 @@ def vacuum(store: Store, target_bytes: int = TARGET_BYTES) -> Change:
 
 
 def _rewrite(store: Store, commits: list[Commit], planned: set[str] | None, target_bytes: int) -> None:
-    """Commits the runs of these commits anew, as one batch; with `planned`, only those."""
+    """Commits the runs of these commits again, as one batch; with `planned`, only those."""
     batch = store.next_batch()
     outcomes = outcomes_of(commits)
     kept = {name for name in outcomes if planned is None or name in planned}

@@ -18,7 +18,7 @@ Handler = Callable[[int, FrameType | None], object]
 @contextmanager
 def deferred_signals() -> Iterator[Callable[[], None]]:
     """Holds SIGINT and SIGTERM back. The function that it gives hands a signal that came to its former handler, which
-    usually raises. A signal that nobody handled keeps its default effect."""
+    usually raises. A signal without a handler keeps its default effect."""
     came: list[int] = []
     former: dict[int, Handler] = {}
 

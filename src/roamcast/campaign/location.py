@@ -142,7 +142,7 @@ class Location:
             list(threads.map(forget, names))
 
     def remove_empty_folders(self, folder: str) -> None:
-        """Object stores have no folders; on a disk, empty ones are only in the way."""
+        """Removes empty folders, which exist on a disk only."""
         if not self.is_local:
             return
         top = Path(self._full(folder))

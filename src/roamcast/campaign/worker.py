@@ -1,6 +1,6 @@
 """What an executor does: runs in, trace files out.
 
-Each row that comes in is a run as JSON. What comes of it has the one trace schema: the run's trace and, as its last
+Each row that comes in is a run as JSON. The result has the one trace schema: the run's trace and, as its last
 row, one of kind `run` that says how it went. A run that raises leaves only that row, so a trace is whole or absent.
 
 The executor writes these rows as Parquet itself and answers the driver with the files' names, sizes and digests and
@@ -32,7 +32,7 @@ from roamcast.world.simulator import simulate
 __all__ = ["DONE", "FAILED", "Worker", "explain", "outcome_row", "perform", "simulate_runs"]
 
 ERROR_CHARACTERS = 2000
-FILE_ROWS = 1_000_000  # a task that made so many rows writes them before it goes on
+FILE_ROWS = 1_000_000  # a task that has made this many rows writes them before it goes on
 
 Worker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Task = list[tuple[str, str]]

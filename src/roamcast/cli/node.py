@@ -265,7 +265,7 @@ def _dependencies(text: str, language: str) -> Specification:
 
 
 class _Application:
-    """Lets whoever writes to standard input be the node's application."""
+    """Makes the writer to standard input the node's application."""
 
     def __init__(self, plan: _Plan, replan: Callable[[], _Plan] | None) -> None:
         self._plan = plan

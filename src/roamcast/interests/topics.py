@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PATTERN_CHARACTERS_MAX: Final = 255
 LEVELS_MAX: Final = 32
 NAMES_PER_LEVEL: Final = 4
-"""What `extra_share` assumes, since no node knows all topics: each name in a pattern leaves one event in so many."""
+"""What `extra_share` assumes, since no node knows all topics: each name in a pattern leaves one event in this many."""
 
 _CACHED: Final = 1 << 16
 

@@ -76,7 +76,7 @@ PAPERS = (
 def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
     """Makes every page again; returns the files written.
 
-    `compare`: finds out anew which results are older than the sources; else the pages say what was found last time.
+    `compare`: finds out again which results are older than the sources; else the pages say what was found last time.
     """
     data = directory / DATA
     stored = {summary.figure: summary for summary in kept_results(data)}

@@ -143,7 +143,7 @@ def together(looks: Sequence[Estimate]) -> Estimate:
         return last
     low = max(look.low for look in wide if look.low is not None)
     high = min(look.high for look in wide if look.high is not None)
-    if low > high:  # some look missed the truth, as one in twenty figures may; nobody knows which
+    if low > high:  # some look missed the truth, as one in twenty figures may; it is not known which
         return last
     return Estimate(last.value, low, high)
 

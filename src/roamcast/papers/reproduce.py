@@ -1,7 +1,7 @@
 """Reproducing a figure: its campaign on Spark, its estimates, its files.
 
 Seeds are simulated in rounds until every claim is decided or the paper's number of runs is reached (`sequential`).
-After each round all files below are written anew, so an interruption loses only the runs under way, and the same
+After each round all files below are written again, so an interruption loses only the runs under way, and the same
 command continues.
 
     DIR/somer-6.5-quick/campaign.toml       what was run; `roamcast campaign run` takes it too

@@ -61,8 +61,8 @@ class Why(msgspec.Struct, frozen=True):
     )  # when a chain of contacts over time reached the node first; None: never
     down_until_s: float | None  # if the node was down: when it came back; None: never, or it was up
     delivered_to: list[int]  # others that got the event
-    sent: list[Sent]  # by anybody, in order; only in traces with a row per frame
-    dropped: list[Dropped]  # by anybody, of this event, in order
+    sent: list[Sent]  # by any node, in order; only in traces with a row per frame
+    dropped: list[Dropped]  # by any node, of this event, in order
 
 
 def explain(trace: pa.Table, event_id: int, node: int) -> Why:

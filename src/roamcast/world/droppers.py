@@ -1,7 +1,7 @@
 """Silent droppers: nodes that take part in everything but do not forward others' events.
 
 A dropper answers, acknowledges, advertises and publishes as its protocol says, so its neighbours take it for a sound
-one. A message that carries an event of another node is dropped on its way out, without a word to the protocol: it
+one. A message that carries an event of another node is dropped before it is sent, silently: it
 believes that the message was sent. Each is counted in the trace as lost, with the reason `silent-dropper`.
 """
 

@@ -28,7 +28,7 @@ CELLS_PER_BOX: Final = 16
 """On average at most: where legs are longer, as those of an aircraft, cells are larger."""
 
 PAIRS_PER_WINDOW: Final = 100_000
-"""Comparing so many legs costs about as much as a window does."""
+"""Comparing this many legs costs about as much as a window does."""
 
 
 class Legs:

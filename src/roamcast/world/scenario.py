@@ -115,7 +115,7 @@ class Workload(Settings, frozen=True):
     pool: int = 10_000  # intervals: events are whole numbers in [0, pool)
     topic_depth: int = 3  # topics: levels of a topic
     topic_fanout: int = 4  # topics: names per level
-    audience_share: float = 0.0  # content: above 0, so many subscriptions match every event and the others none
+    audience_share: float = 0.0  # content: above 0, this share of subscriptions match every event, the others none
     rate_per_s: float = 0.5  # publications per publisher
     pattern: Literal["constant", "poisson", "ramp", "burst"] = "constant"
     burst_period_s: float = 20.0  # burst: one active stretch per period, at the rate that keeps the mean
@@ -177,7 +177,7 @@ class Faults(Settings, frozen=True):
     join_share: float = 0.0  # are switched on only during the run
     leave_share: float = 0.0  # say goodbye and go
     dropper_share: float = 0.0  # take part in everything, but silently drop others' events instead of forwarding them
-    split_s: float = 0.0  # for so long, in the middle of the run, the west and the east half do not hear each other
+    split_s: float = 0.0  # time in the middle of the run in which the west and east halves are partitioned
     partitions: tuple[Partition, ...] = ()  # further ones, each with its own place and time
 
     def __post_init__(self) -> None:

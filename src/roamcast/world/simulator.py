@@ -410,7 +410,7 @@ class Simulation(Oracle):
                     protocol.advertise(interest)
 
     def _record_interest(self, kind: InterestKind, node: int, interest: Interest) -> None:
-        if self._lives[node]:  # a node that has never been on is nobody's subscriber yet
+        if self._lives[node]:  # a node that has never been on has no subscriptions yet
             language = self.run.scenario.workload.language
             self.recorder.add(interest_row(self.scheduler.now, kind, node, language, str(interest)))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from roamcast.interests import Interest
 
 TEXT_SHARE: Final = 0.25
-"""What `extra_share` assumes of a constraint on free text: one event in so many passes."""
+"""What `extra_share` assumes of a constraint on free text: one event in this many passes."""
 
 _CACHED: Final = 1 << 14
 

@@ -73,7 +73,7 @@ class CellGrid:
         return (cell[0] + 0.5) * self.side_m, (cell[1] + 0.5) * self.side_m
 
     def point(self, key: str) -> Point:
-        """Where a key lies: the same pseudo-random point of the area for everybody."""
+        """Where a key lies: the same pseudo-random point of the area for all nodes."""
         known = self._points.get(key)
         if known is None:
             if len(self._points) >= CACHED_MAX:

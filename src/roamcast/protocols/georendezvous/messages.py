@@ -214,7 +214,7 @@ class Packet(Message, frozen=True, tag=17):
     """A payload on its way to one or several destinations."""
 
     legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=LEGS_MAX)]
-    hops: Count  # frames in a row that brought it to whoever hears this one, from the publisher if it is an event
+    hops: Count  # hops so far, this one included; from the publisher if it is an event
     hops_left: Count
     payload: AnyPayload
 

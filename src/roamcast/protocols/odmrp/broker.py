@@ -5,8 +5,8 @@ publishes for them (`publisher.py`). Every node has one, because relays must be 
 no broker has no clients and joins no group.
 
 Filters may let through what no client wants, never the reverse; so a broker hands an event to a client only after the
-client's own subscription has matched it. What reached a broker in vain is counted, as `false-positive` if its summary
-matched and as `unwanted` if only the channel's did.
+client's own subscription has matched it. Events that reach a broker without a subscriber are counted, as
+`false-positive` if its summary matched and as `unwanted` if only the channel's did.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class JoinRequest(Message, frozen=True, tag=16):
     publisher: Address  # the broker
     life: Life  # of the publisher
     sequence: Annotated[int, Meta(ge=0, lt=2**31)]  # newer requests of a life have higher numbers
-    hops: Hops  # frames in a row that brought it to whoever hears this one
+    hops: Hops  # hops so far, this one included
     context: Context  # what is asked for
     listing: Version  # number of the newest list of members
     channels: Channels | None  # that list: channels, their members, the version of each; None: as in an earlier request
@@ -99,7 +99,7 @@ class Data(Message, frozen=True, tag=19):
 
     publisher: Address  # the broker
     channels: Annotated[tuple[Channel, ...], Meta(max_length=64)]
-    hops: Hops  # frames in a row that brought it to whoever hears this one, those to the broker included
+    hops: Hops  # hops so far, this one and those to the broker included
     event: Event
     sending: Annotated[int, Meta(ge=0, le=255)] = 0  # how often the broker had sent this event before
     members: Annotated[tuple[Address, ...], Meta(max_length=256)] = ()  # none: all members of the channels

@@ -12,7 +12,7 @@ else arrives meanwhile. An advertisement that only confirms what is known rides 
 one. This is what keeps a flood from costing one frame per root and link.
 
 A root forgets another that has not been heard of for `entry_lifetime_periods`. Sequence numbers only order the entries
-of one root within that time: whatever number somebody makes up, it is forgotten with its entry.
+of one root within that time: a forged number is forgotten with its entry.
 """
 
 from enum import StrEnum

@@ -5,19 +5,19 @@ neighbouring roots, together with those entries of others that they have not bee
 roots, and each root computes the shortest paths itself (`overlay.py`). In the thesis events follow the reverse of the
 path that an advertisement took, which is only as fresh as the last advertisement.
 
-*Early news* (`early_news`). News do not wait for the next period: a tree unknown so far, one that has absorbed another,
-wants more than before, or brings trees within reach or out of it. They go on to those neighbours that the sender has
-not told itself; an advertisement names them (`told`), since what the sender's last entry says of its neighbours may be
-out of date. A root whose interest grows beyond what it said last, or that has a neighbour it did not name then,
-advertises before its time. Where neighbours come and go news wait for others (`relay_hold_s`), and the time between two
-early entries doubles from `news_spacing_s` to `news_spacing_max_s`.
+*Early updates* (`early_news`). Some updates do not wait for the next period: a new tree, one that has absorbed another,
+wants more than before, or gains or loses a neighbouring tree. They are relayed to the neighbours that the sender has
+not told itself. An advertisement names those it has told (`told`), because the neighbours in the sender's last entry
+may be out of date. A root whose interest grows beyond what it said last, or that has a neighbour it did not name then,
+advertises before its time. Where neighbours come and go, updates wait for further ones (`relay_hold_s`), and the time
+between two early entries doubles from `news_spacing_s` to `news_spacing_max_s`.
 
-*At rest* (`rest_rules`). A young root, and one that has missed no neighbour for `rest_periods`, tells news after
+*At rest* (`rest_rules`). A young root, and one that has missed no neighbour for `rest_periods`, sends updates after
 `quick_hold_s`. In a network at rest every root knows of a change before the links that it replaces end.
 
-An interest that shrinks waits for the period: until then some events are sent in vain. A root that comes within reach
-is told everything. An advertisement that cannot go on returns to its root and is told again. It also says which entry
-of the receiver the sender knows, so that one lost otherwise is noticed.
+An interest that shrinks waits for the period: until then some events are sent without need. A root that comes within
+reach is sent all entries. An advertisement that cannot go on returns to its root and is told again. It also says which
+entry of the receiver the sender knows, so that one lost otherwise is noticed.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ from roamcast.protocols.trees.standing import SEQUENCE_MAX
 
 class LinkStateTimer(StrEnum):
     ADVERTISE = "linkstate.advertise"  # the own entry is due
-    RELAY = "linkstate.relay"  # news of other roots go on
+    RELAY = "linkstate.relay"  # updates of other roots are relayed
     TELL = "linkstate.tell"  # a neighbouring root that missed something is told everything; key: its address
 
 
@@ -66,7 +66,7 @@ class LinkState(Component):
         self.overlay = self._empty_overlay(host, parameters)
         self.absorbed: dict[int, float] = {}  # root of a tree that this one has agreed to absorb -> when
         self.root_since_s = -parameters.young_s
-        self.on_changed: Callable[[], None] = _ignore_change  # other roots can be reached in other ways than before
+        self.on_changed: Callable[[], None] = _ignore_change  # paths to other roots have changed
         self._parameters = parameters
         self._membership = membership
         self._place = membership.place
@@ -115,7 +115,7 @@ class LinkState(Component):
         return self._parameters.rest_rules and self.host.now() >= self.borders.missed_s + periods_s
 
     def _tells_at_once(self) -> bool:
-        """Whether news should not wait: everything is new to this root, or news are infrequent."""
+        """Whether updates should go out at once: all is new to this root, or updates are infrequent."""
         return self.is_at_rest() or self.host.now() < self.root_since_s + self._parameters.young_s
 
     def is_here(self, root: int) -> bool:

@@ -184,7 +184,7 @@ class DcfMedium(Medium):
         if station.waiting and due <= now + SENSE_S:
             station.committed = True
         elif station.waiting and not station.backoff:
-            self._draw_backoff(station)  # it was about to send after DIFS, and somebody else was first
+            self._draw_backoff(station)  # it was about to send after DIFS, and another station was first
         elif now > since:
             passed = int((now - since) / self._slot_s + 1e-6)
             if station.backoff > passed:
@@ -196,7 +196,7 @@ class DcfMedium(Medium):
     # -- on the air ----------------------------------------------------------------------------------------------
 
     def _start(self, frame: DcfFrame) -> None:
-        """The hot path: a frame begins, and everybody in range notices."""
+        """The hot path: a frame begins, and every station in range notices."""
         now = self.scheduler.now
         end = now + frame.airtime_s
         frame.start = now
@@ -400,7 +400,7 @@ class DcfMedium(Medium):
                     listener.on_message(frame.sender, frame.message)
         elif frame.label == "RTS":
             if station.busy_until > now + ROUNDING_S:
-                return False  # somebody has reserved the air
+                return False  # another station has reserved the channel
             nav_s = frame.nav_s - self._sifs_s - self._cts_s
             cts = DcfFrame(
                 medium=self,
@@ -433,7 +433,7 @@ class DcfMedium(Medium):
             self._break_off(frame)
 
     def _break_off(self, frame: DcfFrame) -> None:
-        """`frame` was lost or not sent, and its exchange with it: who began that will wait for an answer in vain."""
+        """`frame` was lost or not sent, so its exchange failed: the station that began it will time out."""
         asked = frame.message is not None or frame.label == "RTS"
         station = self._stations[frame.sender if asked else frame.receiver]
         data = station.exchange

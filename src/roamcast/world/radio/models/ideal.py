@@ -9,7 +9,7 @@ from roamcast.world.radio.settings import Radio, Surroundings
 
 
 class Ideal(Radio, frozen=True, tag="ideal"):
-    summary: ClassVar[str] = "a frame reaches everybody in range after a fixed delay; nothing collides"
+    summary: ClassVar[str] = "a frame reaches every node in range after a fixed delay; nothing collides"
 
     delay_s: float = 0.001  # from sending to hearing
     rate_mbps: float = 2.0  # for the airtime figures only
