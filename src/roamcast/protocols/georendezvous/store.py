@@ -25,7 +25,14 @@ class Kept:
 
     def entry(self, now_s: float) -> Entry:
         left_s = max(0.0, self.expires_s - now_s)
-        return Entry(self.owner, self.slot, self.version, left_s, self.value, self.signature)
+        return Entry(
+            owner=self.owner,
+            slot=self.slot,
+            version=self.version,
+            lifetime_s=left_s,
+            value=self.value,
+            signature=self.signature,
+        )
 
 
 class Shelf:

@@ -82,11 +82,11 @@ class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
 
     def onward(self) -> "Routed[PayloadT]":
         """As a relay passes it on."""
-        return Routed(self.source, self.destination, self.hops + 1, self.attempt, self.payload, self.signature)
+        return replace(self, hops=self.hops + 1)
 
     def again(self) -> "Routed[PayloadT]":
         """The packet as it is sent again after its link broke."""
-        return Routed(self.source, self.destination, self.hops, self.attempt + 1, self.payload, self.signature)
+        return replace(self, attempt=self.attempt + 1)
 
     @property
     def label(self) -> str:  # type: ignore[override]  # a class constant for every other message
