@@ -46,7 +46,7 @@ def audible(address: int) -> set[int]:
 
 
 def settled(node: LiveNode, neighbours: int) -> dict[str, Any]:
-    """Its counters once it has so many neighbours."""
+    """Its counters once it has this many neighbours."""
     for _ in range(100):
         node.say("stats")
         stats = node.next("stats")
