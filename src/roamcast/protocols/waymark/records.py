@@ -139,7 +139,14 @@ class Records:
                 _told(known.vx * 100),
                 _told(known.vy * 100),
             )
-        return Where(node, known.where_number, place, known.extra, known.lacks, known.where_signature)
+        return Where(
+            node=node,
+            number=known.where_number,
+            place=place,
+            extra=known.extra,
+            lacks=known.lacks,
+            signature=known.where_signature,
+        )
 
     def wanting(self, event: Event) -> list[int]:
         """All other nodes that are known to want the event."""
