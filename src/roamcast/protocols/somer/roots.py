@@ -75,15 +75,18 @@ class Roots(TreePolicy):
 
     def _meet(self, neighbour: int, refresh: Refresh) -> None:
         self._routes.meet(neighbour, refresh)
-        if self._parameters.merging and refresh.root < self.place.root and self.place.role != "searching":
-            distance = self.place.standing.level + refresh.level + 1
-            if distance <= self._parameters.merging_threshold:
-                self._petitions.request_merge(refresh)
+        distance = self.place.standing.level + refresh.level + 1
+        if self.place.role != "searching" and self._absorbs(refresh.root, distance):
+            self._petitions.request_merge(refresh)
+
+    def _absorbs(self, root: int, distance: int) -> bool:
+        """The merge rule: whether this node's tree absorbs that of `root`, `distance` hops from root to root."""
+        close = distance <= self._parameters.merging_threshold
+        return self._parameters.merging and close and root < self.place.root
 
     def agrees_to_merge(self, message: SequenceRequest) -> bool:
         now = self.host.now()
-        close = self._parameters.merging and message.distance <= self._parameters.merging_threshold
-        if not close or message.absorb >= self.host.address or now < self._merge_locked_until_s:
+        if not self._absorbs(message.absorb, message.distance) or now < self._merge_locked_until_s:
             return False
         self._merge_locked_until_s = now + self._parameters.refresh_period_s
         return True
