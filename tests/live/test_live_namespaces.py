@@ -26,7 +26,8 @@ def machines() -> Iterator[Machines]:
 
 def start(machines: Machines, folder: Path, *options: str) -> Fleet:
     write_ring(folder / "net.key", new_ring("roamcast", 0.0))
-    common = ["--json", "--log-format", "json", "--protocol", "flooding", "--subscribe", "0..100", *options]
+    common = ["--json", "--log-format", "json", "--protocol", "flooding", *options]
+    common += ["--language", "intervals", "--subscribe", "0..100"]
     common += ["--key", str(folder / "net.key"), "--state", str(folder)]
     return Fleet({machines.name(each): ["--address", str(each), *common] for each in machines.machines})
 

@@ -8,8 +8,11 @@ import jinja2
 import pandas as pd
 
 from roamcast.analysis.analyse import Analysis
+from roamcast.campaign.file import Campaign
 from roamcast.campaign.store import Manifest, Outcome, Store
 from roamcast.report import figures
+from roamcast.report.decisions import collapse_table, collapsed_points, decision_table, decisions
+from roamcast.report.maps import MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
 from roamcast.report.pareto import limits, tradeoffs
 from roamcast.report.tables import difference_table, overview, point_table, shown_measures
 from roamcast.report.winners import winners_table
@@ -47,8 +50,12 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
         description=[" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()],
         facts=_facts(manifest, plan, over, now),
         baseline=campaign.baseline,
-        overview=overview(campaign, analysis.differences, plan),
+        overview=overview(campaign, analysis.differences, plan, collapsed_points(campaign, measured, analysis.runs)),
         figures=_measure_figures(layouts, analysis, measures),
+        decisions=decision_table(campaign, measured, analysis.runs),
+        collapses=collapse_table(campaign, measured, analysis.runs),
+        pictures=_pictures(campaign, measured, analysis),
+        exclusions=campaign.exclusions,
         winners=winners_table(campaign, plan, analysis.runs, measures),
         tradeoffs=tradeoffs(campaign, measured, analysis.points),
         limits=sorted(limits(campaign)),
@@ -85,6 +92,17 @@ def _measure_figures(layouts: list[figures.Layout], analysis: Analysis, measures
         for name in measures
         if (analysis.points["measure"] == name).any()
     ]
+
+
+def _pictures(campaign: Campaign, plan: pd.DataFrame, analysis: Analysis) -> list[Figure]:
+    """Of decisions: the map and the profiles."""
+    if not decisions(campaign, plan, analysis.runs):
+        return []
+    drawn = [
+        Figure("Map", MAP_CAPTION, decision_map(campaign, plan, analysis.runs)),
+        Figure("Profiles", PROFILE_CAPTION, profiles(campaign, plan, analysis.points)),
+    ]
+    return [each for each in drawn if each.svg]
 
 
 def _caption(name: str) -> str:
