@@ -18,7 +18,6 @@ from roamcast.protocols.somer.messages import (
     Announcement,
     Contention,
     Crossing,
-    Dissolve,
     Entry,
     Leg,
     RouteReport,
