@@ -27,6 +27,7 @@ from roamcast.protocols.trees.messages import (
     Appraisal,
     Appraised,
     Disown,
+    Dissolve,
     JoinReply,
     JoinRequest,
     Leave,
