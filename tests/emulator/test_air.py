@@ -124,7 +124,7 @@ def test_a_shared_medium_carries_one_frame_at_a_time() -> None:
         began_s = loop.time()
         cards[0].send(frame(BROADCAST, bytes(986)))  # 1000 bytes: 80 ms at 100 kbit/s
         cards[2].send(frame(BROADCAST, bytes(986)))  # cannot hear the first, but waits: they share a hearer
-        times_s = []
+        times_s: list[float] = []
         while len(times_s) < 2:
             await asyncio.sleep(0.002)
             if heard(cards[1]) is not None:
