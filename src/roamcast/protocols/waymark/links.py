@@ -8,7 +8,7 @@ shows too that its sender is there.
 The hello period depends on how fast the node's links change, apart from changes that follow from places. Over a radio
 so slow that a frame takes `DRAIN_S` hellos are rare, and nothing else is said about the network: what nodes could learn
 is not worth the events that would have to wait. A node that meets a stranger says hello soon, because its list has
-changed. A link on which an acknowledged frame has failed is *cut*: it is not used until something is heard over it again.
+changed. A link on which an acknowledged frame has failed is *cut*: it is not used until something is heard over it.
 """
 
 from enum import StrEnum
