@@ -21,6 +21,7 @@ class SomerPlusParameters(AppraisalParameters, frozen=True):
     delta: float = 0.325  # potentials closer than this ratio do not contend
     eta: float = 1.0  # keeps the factors of the potential from vanishing
     # The additions, each with its switch
+    recent_s: float = 6.0  # events this recent are handed to a child that attaches; 0: none
     rising_odds: bool = True  # the probability of a node without a tree grows by alpha with each draw
     early_news: bool = True  # a root whose tree changes advertises before its period is over
     rest_rules: bool = True  # a root at rest sends updates at once and drops events later
