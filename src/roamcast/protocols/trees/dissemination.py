@@ -224,7 +224,8 @@ class Dissemination(Component):
         if not self._seen.add(event.id):
             return False
         self._remember(event, message.hops)
-        if self.subscriptions.match(event):
+        is_own = event.publisher == self.host.address  # of an earlier life
+        if not is_own and self.subscriptions.match(event):
             self.host.deliver(event, message.hops)
         return True
 
