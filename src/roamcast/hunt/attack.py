@@ -1,21 +1,21 @@
 """A network under attack by one of its own: a stranger that sends well-formed nonsense, then falls silent.
 
-Four nodes in a row run a protocol. A stranger that hears two of them sends random messages in the name of addresses
-that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is bounded. Once it
-has been silent for the time that the protocol states, every event is delivered again.
+Four nodes in a row run a protocol. A stranger that hears two of them sends random messages. Where nodes have
+identities, it sends in its own name and about itself only, as hosts drop everything else; otherwise in the name of
+addresses that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is
+bounded. Once it has been silent for the time that the protocol states, every event is delivered again.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from roamcast.errors import PeerError
 from roamcast.hunt.nonsense import Nonsense
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol, Site
 from roamcast.protocols.catalogue import protocol_class
+from roamcast.protocols.contents import Contents
 from roamcast.seeds import derive
 from roamcast.testing import TinyNet, line
 
@@ -32,15 +32,16 @@ class Attack(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = {}
     interval_s: float = 0.01  # between two of them
     heal_s: float = 60.0  # silence before the events
+    identified: bool = False  # nodes have identities: the stranger sends in its own name only
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class AttackOutcome(msgspec.Struct, frozen=True):
     delivered: int  # of the events after the attack
     expected: int
     frames_per_message: float  # that the nodes sent for each message of the stranger's
 
 
-def attack(plan: Attack) -> Outcome:
+def attack(plan: Attack) -> AttackOutcome:
     """Runs the attack; an exception of the protocol's comes out, with the message that caused it."""
     net = _network(plan.protocol, plan.parameters, plan.seed)
     net.subscribe(NODES - 1, Intervals.of((0, 100)))
@@ -48,15 +49,18 @@ def attack(plan: Attack) -> Outcome:
     random = derive(plan.seed, "stranger")
     addresses = [*range(NODES), STRANGER, STRANGER + 1]
     nonsense = Nonsense(protocol_class(plan.protocol).messages, random, addresses, [STRANGER, STRANGER + 1])
+    contents = Contents(protocol_class(plan.protocol).messages)
     before = net.frames.total()
     for _ in range(plan.messages):
         message = nonsense.message()
         victim = random.choice([1, NODES - 1])
-        sender = random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
+        sender = STRANGER if plan.identified else random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
+        if plan.identified and any(getattr(each, each.signed_by) != STRANGER for each in contents.records(message)):
+            continue  # a record that it cannot sign
         try:
-            with suppress(PeerError):  # what a host drops
-                net.host(victim).arrives(sender, message)
+            net.host(victim).arrives(sender, message)
             net.run(plan.interval_s)
+            net.records.clear()
         except Exception as error:
             error.add_note(f"after {message!r} from {sender} to {victim}; {plan!r}")
             raise
@@ -68,7 +72,7 @@ def attack(plan: Attack) -> Outcome:
         net.run(0.5)
     net.run(10.0)
     delivered = len(set(net.contents(NODES - 1)[already:]) & set(range(EVENTS)))
-    return Outcome(delivered, EVENTS, caused / max(1, plan.messages))
+    return AttackOutcome(delivered, EVENTS, caused / max(1, plan.messages))
 
 
 def _network(protocol: str, parameters: Mapping[str, Any], seed: int) -> TinyNet[Protocol]:
@@ -80,4 +84,5 @@ def _network(protocol: str, parameters: Mapping[str, Any], seed: int) -> TinyNet
         site=Site(600.0, 200.0, 150.0),
         positions_m={node: (50.0 + 120.0 * node, 100.0) for node in range(NODES)},
         oracle=True,
+        language="intervals",
     )

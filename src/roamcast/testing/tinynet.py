@@ -34,7 +34,7 @@ from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.testing.host import GuestT, Node
 from roamcast.testing.links import Link
 from roamcast.testing.oracle import LinkOracle
-from roamcast.testing.transcript import Delivery, Record, describe
+from roamcast.testing.transcript import Delivery, TranscriptLine, describe
 
 
 class Options(TypedDict, total=False):
@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     positions_m: Mapping[int, Point]
     site: Site
     oracle: bool  # guests may see the links, as through the simulator's oracle
+    language: str  # hosts drop messages with interests in another language, and what guests refuse, as live hosts do
 
 
 class TinyNet(Generic[GuestT]):
@@ -75,9 +76,10 @@ class TinyNet(Generic[GuestT]):
         self.seed = options.get("seed", 1)
         self.site = options.get("site")
         self.positions_m = dict(options.get("positions_m", {}))
-        self.records: list[Record] = []
+        self.records: list[TranscriptLine] = []
         self.deliveries: list[Delivery] = []
         self.frames: Counter[str] = Counter()  # sent, by label
+        self.language = options.get("language", "")
         self.oracle = LinkOracle(self) if options.get("oracle") else None
         self._make = _maker(protocol, parameters or {})
         self._links: dict[int, set[int]] = {}
@@ -214,7 +216,7 @@ class TinyNet(Generic[GuestT]):
     # -- For the nodes -------------------------------------------------------------------------------------------
 
     def record(self, address: int, kind: str, text: str) -> None:
-        self.records.append(Record(self.now_s, address, kind, text))
+        self.records.append(TranscriptLine(self.now_s, address, kind, text))
 
     def transmit(self, sender: Node[GuestT], receiver: int, message: Message) -> None:
         """Puts a frame on the air; to everybody linked if `receiver` is `NOBODY`."""
