@@ -24,13 +24,14 @@ def somer(host: Host) -> SomerPlus:
 
 
 def rooted(
-    host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0, newcomers: bool = True
+    host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0, newcomers: bool = True, recent_s: float = 6.0
 ) -> SomerPlus:
     settings = {
         "refresh_period_s": 1.0,
         "join_wait_s": 0.2,
         "advertisement_period_s": advertisement_period_s,
         "newcomers": newcomers,
+        "recent_s": recent_s,
         "root_density": float(host.address in roots),
     }
     protocol = build_protocol("somer-plus", host, protocol_parameters("somer-plus", settings))
