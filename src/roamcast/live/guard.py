@@ -234,16 +234,17 @@ class Guard:
             return False
         return self._credentials.certificate(signer, self._now()) is Drop.UNKNOWN_SENDER
 
-    def may_deliver(self, event: Event) -> bool:
-        """The same once more where it counts, and whether this node may have the event."""
+    def delivered(self, event: Event) -> Event | None:
+        """The same once more where it counts, and whether this node may have the event; None: it is dropped."""
         if self._verifier is None or self._signer is None:
-            return True
+            return event
+        event = self._signer.outgoing(event)  # if this node has changed it itself
         reason = self._verifier.refusal(event, self._now())
         if reason is None and not self._verifier.allows(self._signer.certificate.subscribes, event):
             reason = Drop.FORBIDDEN
         if reason is not None:
             self._lost(reason)
-        return reason is None
+        return event if reason is None else None
 
     def _announcement(self, datagram: bytes) -> Announcement | None:
         body = None if self._credentials is None else self._codec.announcement(datagram)
