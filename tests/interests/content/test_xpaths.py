@@ -291,8 +291,9 @@ def test_a_registered_type_cannot_change() -> None:
 
 def test_a_union_of_many_terms_is_bounded() -> None:
     """Comparing all terms with all others would take minutes."""
-    term = "/PGMFORUM[remark = '{0}-{1}' and totalscore = {1}]"
-    parts = [parse_interest("content", " | ".join(term.format(p, n) for n in range(60))) for p in range(6)]
+    term = "/PGMFORUM[remark = '{0}' and hole = {1} and totalscore = {2}]"
+    texts = [" | ".join(term.format(60 * p + n, p + 1, n) for n in range(60)) for p in range(6)]
+    parts = [parse_interest("content", text) for text in texts]
     united = union_all(parts)
     assert str(united) == "/PGMFORUM"
     expressions = tuple(sorted({each for part in parts for each in part.expressions}))  # type: ignore[union-attr]
