@@ -155,6 +155,38 @@ def carol_address(members: Members) -> int:
     return members.nodes["carol"].settings.address
 
 
+def test_a_certificate_expires_and_is_renewed_while_nodes_run(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob"):
+            members.certify(name)
+        await members.line("alice", "bob")
+        members.nodes["bob"].subscribe(parse_interest("topics", "**"))
+        guard = members.nodes["alice"]._guard
+        assert guard is not None
+        members.nodes["alice"].publish("fire/before")
+        await members.until(lambda: len(members.got["bob"]) == 1)
+        for node in members.nodes.values():  # an hour and a minute pass
+            assert node._guard is not None
+            later = node._guard._now
+            node._guard._now = node._guard._sealer._now = lambda later=later: later() + 3660  # type: ignore[union-attr]
+            node._guard._herald._now = node._guard._now  # type: ignore[union-attr]
+        with pytest.raises(ConfigurationError, match=r"is (expired|unknown sender)"):
+            members.nodes["alice"].publish("fire/expired")
+        for name in ("alice", "bob"):
+            identity = read_identity(tmp_path / f"{name}.node")
+            now_s = int(time()) + 3660
+            renewed = Certificate("roamcast", identity.public, name, now_s, now_s + 3600)
+            members.authority, statement = members.authority.certified(renewed)
+            identity = msgspec.structs.replace(identity, certificate=statement)
+            write_secret(tmp_path / f"{name}.node", identity, "identity", replace=True)
+            members.nodes[name].reload()
+        await asyncio.sleep(0.3)
+        members.nodes["alice"].publish("fire/after")
+        await members.until(lambda: len(members.got["bob"]) == 2)
+
+    live(tmp_path, scene)
+
+
 def test_a_node_that_comes_later_learns_of_revocations_and_members(tmp_path: Path) -> None:
     async def scene(members: Members) -> None:
         for name in ("alice", "bob", "carol"):

@@ -178,10 +178,14 @@ class Guard:
         if isinstance(opened, Drop):
             self._lost(opened)
             return None
-        announcement = self._announcement(opened.datagram)
-        if announcement is not None and self._herald is not None:
-            self._herald.learn(announcement)  # first, as it may bring the certificate of who sent it
         reason = self._sealer.accept(opened)
+        announcement = None
+        if reason in (None, Drop.UNKNOWN_SENDER, Drop.EXPIRED):
+            announcement = self._announcement(opened.datagram)
+        if announcement is not None and self._herald is not None:
+            self._herald.learn(announcement)
+            if reason is not None:  # it may have brought the certificate of who sent it
+                reason = self._sealer.accept(opened)
         if reason is Drop.UNKNOWN_SENDER and self._herald is not None:
             self._herald.want(opened.sender, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
             return None
