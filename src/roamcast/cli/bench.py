@@ -127,7 +127,7 @@ def reference_radio(
     seed: Annotated[int, typer.Option(help="Decides positions and shadowing.")] = 1,
 ) -> None:
     """Draw a layout of 802.11g nodes with shadowed links, and have ns-3 measure floods and unicasts on it."""
-    plan = reference_bench.Plan()
+    plan = reference_bench.LayoutPlan()
     layout = reference_bench.measure_with_ns3(reference_bench.draw_layout(plan, seed), ns3, plan)
     out.write_bytes(msgspec.json.encode(layout) + b"\n")
 
