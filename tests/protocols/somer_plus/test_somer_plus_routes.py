@@ -24,7 +24,11 @@ def somer(host: Host) -> SomerPlus:
 
 
 def rooted(
-    host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0, newcomers: bool = True, recent_s: float = 6.0
+    host: Host,
+    roots: tuple[int, ...],
+    advertisement_period_s: float = 1.0,
+    newcomers: bool = True,
+    recent_s: float = 6.0,
 ) -> SomerPlus:
     settings = {
         "refresh_period_s": 1.0,
