@@ -1,5 +1,6 @@
 """`roamcast book`: makes the pages of results from stored summaries."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,9 @@ def book(
     capacity: Annotated[
         Path | None, typer.Option(help="With --arena: keep the answer of roamcast capacity from this directory, too.")
     ] = None,
+    ablation: Annotated[
+        Path | None, typer.Option(help="First keep the results of this campaign as the ablation of SOMER-plus.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Make the book of results from stored summaries."""
@@ -34,6 +38,12 @@ def book(
         store.manifest()  # refuses what is no campaign before Spark is started
         with spark_session(LOCAL, trace_bytes=store.trace_bytes()) as session:
             keep(session, store, directory, capacity)
+    if ablation is not None:
+        from roamcast.campaign.session import LOCAL, start_session
+        from roamcast.campaign.store import Store
+        from roamcast.papers.ablation import keep as keep_ablation
+
+        keep_ablation(partial(start_session, LOCAL), Store(ablation), directory)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})
