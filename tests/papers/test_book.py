@@ -22,7 +22,7 @@ title = "A duel"
 description = "Two protocols, two densities."
 protocols = ["flooding", "gossip"]
 seeds = 3
-measures = ["delivery_ratio", "latency_ms_mean", "airtime_per_delivery_ms"]
+measures = ["delivery_ratio", "within_100ms", "latency_ms_mean", "airtime_per_delivery_ms"]
 [scenario]
 area_m = 400
 duration_s = 12
@@ -33,7 +33,7 @@ scenario.nodes = [10, 15]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book made anew from the committed data."""
+    """A book made from the committed data."""
     directory = tmp_path_factory.mktemp("book") / "results"
     shutil.copytree(BOOK, directory, ignore=shutil.ignore_patterns("*.svg"))
     for page in directory.glob("*.md"):
@@ -84,7 +84,11 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     ablation = ablation_page(book)
     assert "| gossip | " in ablation
     assert "12 runs, 3 seeds per point" in ablation
-    keep(spark, conductor.store, book)
+    searched = tmp_path / "capacity"
+    searched.mkdir()
+    rates = '{"label": "gossip", "passes": {"rate_per_s": 1.5}, "fails": {"rate_per_s": 1.8}}'
+    (searched / "capacity.json").write_text(f'{{"publishers": 4, "capacities": [{rates}]}}', encoding="utf-8")
+    keep(spark, conductor.store, book, searched)
     (book / NOTES).write_text("Gossip is cheaper, because it flips coins.\n", encoding="utf-8")
     shutil.rmtree(tmp_path / "out")
     written = write_arena(book)
@@ -92,6 +96,9 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     page = (book / "arena.md").read_text(encoding="utf-8")
     assert "12 runs, 3 seeds per point" in page
     assert "Gossip is cheaper, because it flips coins." in page
+    assert "| gossip | 1.5 | 6 | 1.8 |" in page
+    assert "| nodes 15 |" in page[page.index("## Which protocol when") :]
+    assert (book / "figures" / "arena-map.svg").exists()
     assert re.search(r"^\| 15 \| gossip \| 3 \|", page, re.MULTILINE)
 
 
