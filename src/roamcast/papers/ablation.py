@@ -12,6 +12,7 @@ from typing import Any
 
 import jinja2
 import msgspec
+import pandas as pd
 
 from roamcast.analysis.analyse import measured_runs
 from roamcast.analysis.intervals import difference, holm
@@ -73,9 +74,9 @@ def keep(spark: Spark, store: Store, directory: Path) -> None:
         others = [label for label in here["protocol"].unique() if label != campaign.baseline]
         effects: dict[str, dict[str, Effect]] = {label: {} for label in others}
         for measure in campaign.measures:
-            mine = whole[measure].astype(float).to_dict()
+            mine = _by_seed(whole[measure])
             theirs = {label: here[here["protocol"] == label].set_index("seed")[measure] for label in others}
-            found = [difference(mine, theirs[label].astype(float).to_dict()) for label in others]
+            found = [difference(mine, _by_seed(theirs[label])) for label in others]
             for label, gap, p in zip(others, found, holm([gap.p for gap in found]), strict=True):
                 effects[label][measure] = Effect(gap.mean, gap.low, gap.high, p <= CERTAIN)
         places.append(
@@ -96,6 +97,10 @@ def keep(spark: Spark, store: Store, directory: Path) -> None:
     path = directory / "data" / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+
+
+def _by_seed(values: "pd.Series[Any]") -> dict[int, float]:
+    return {int(str(seed)): float(value) for seed, value in values.items()}
 
 
 def is_kept(directory: Path) -> bool:
