@@ -87,12 +87,12 @@ def keep(spark: Spark, store: Store, directory: Path) -> None:
             )
         )
     kept = Ablation(
-        campaign.title,
-        " ".join(campaign.description.split()),
-        campaign.baseline,
-        int(runs["seed"].nunique()),
-        len(runs),
-        tuple(places),
+        title=campaign.title,
+        description=" ".join(campaign.description.split()),
+        baseline=campaign.baseline,
+        seeds=int(runs["seed"].nunique()),
+        runs=len(runs),
+        places=tuple(places),
     )
     path = directory / "data" / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
