@@ -12,13 +12,13 @@ import pytest
 
 from roamcast.analysis.analyse import is_precise
 from roamcast.analysis.intervals import (
-    GRANTED,
+    UNSEEN_LOSS,
     Interval,
     _weights,
-    granted,
     interval,
     look_confidence,
     mean_interval,
+    unseen_extremes,
 )
 from roamcast.campaign.file import Stop
 
@@ -85,16 +85,16 @@ def test_a_normal_measure_keeps_a_useful_interval() -> None:
 
 
 def test_equal_values_tell_little_about_a_share() -> None:
-    """A kind of run that is not among 20 has a probability of up to 1 - 0.025 ** (1 / 20), and loses up to GRANTED."""
+    """A kind of run that is not among 20 has a probability of up to 1 - 0.025 ** (1 / 20), and loses up to UNSEEN_LOSS."""
     found = mean_interval([1.0] * 20, most=1.0)
     assert (found.mean, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(1 - GRANTED * (1 - 0.025 ** (1 / 20)), abs=0.005)
+    assert found.low == pytest.approx(1 - UNSEEN_LOSS * (1 - 0.025 ** (1 / 20)), abs=0.005)
     middle = mean_interval([0.5] * 20, most=1.0)
     assert middle.low == pytest.approx(found.low - 0.5)
     assert middle.high == pytest.approx(1.5 - found.low, abs=0.005)
 
 
-def test_with_the_whole_range_granted_the_limits_are_those_of_clopper_and_pearson() -> None:
+def test_with_the_whole_range_assumed_the_limits_are_those_of_clopper_and_pearson() -> None:
     """Of 12 runs that are 0 or 1 with both possible, two are 0; the limits of 10 of 12 are in any table."""
     weights = _weights(13)
     ones = weights[:, :10].sum(axis=1)
@@ -102,12 +102,12 @@ def test_with_the_whole_range_granted_the_limits_are_those_of_clopper_and_pearso
     assert float(np.quantile(ones + weights[:, 12], 0.975)) == pytest.approx(0.979, abs=0.01)
 
 
-def test_what_is_granted_follows_the_skew() -> None:
-    assert granted([40.0, 50.0, 60.0], None) == (35.0, 65.0)
-    assert granted([0.0, 1.0, 10.0], None) == pytest.approx((0.0, 20.5))
-    assert granted([0.30, 0.31, 0.50, 0.69, 0.70], 1.0) == pytest.approx((0.2, 0.8))
-    assert granted([1.0] * 9 + [0.9], 1.0) == pytest.approx((0.6, 1.0))
-    assert granted([0.0] * 9 + [0.1], 1.0) == pytest.approx((0.0, 0.4))
+def test_what_is_assumed_follows_the_skew() -> None:
+    assert unseen_extremes([40.0, 50.0, 60.0], None) == (35.0, 65.0)
+    assert unseen_extremes([0.0, 1.0, 10.0], None) == pytest.approx((0.0, 20.5))
+    assert unseen_extremes([0.30, 0.31, 0.50, 0.69, 0.70], 1.0) == pytest.approx((0.2, 0.8))
+    assert unseen_extremes([1.0] * 9 + [0.9], 1.0) == pytest.approx((0.6, 1.0))
+    assert unseen_extremes([0.0] * 9 + [0.1], 1.0) == pytest.approx((0.0, 0.4))
 
 
 def test_the_rule_looks_as_often_as_it_says() -> None:

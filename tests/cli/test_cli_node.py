@@ -29,7 +29,7 @@ class Process:
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "roamcast", "node", "--json", *options],
+            [sys.executable, "-m", "roamcast", "node", "--json", "--log-level", "error", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

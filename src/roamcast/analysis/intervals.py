@@ -2,30 +2,32 @@
 
 **Means over seeds** (`mean_interval`). Student's interval, mean ± t(n - 1) s / sqrt(n), is right for measures whose
 distribution over networks is about normal. Many are not: where nine networks of ten deliver everything and the tenth is
-torn apart, most samples of twenty seeds hold one torn network or none, and Student's interval misses the mean far more
-often than it says. So a second interval is made, and each end is the outer one of both.
+partitioned, most samples of twenty seeds contain one partitioned network or none, and Student's interval misses the
+mean far more often than it says. So a second interval is computed, and each end is the outer one of the two.
 
 The second is Gaffke's (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
-nonnegative variable"). Let the observations and one more value, the worst that is granted to runs that were not seen,
-have random weights, uniform over all weights that sum to 1. The low end is the quantile at (1 - confidence) / 2 of the
-weighted mean. The high end is the same with the best value. For a share of which all runs are 0 or 1, and with 0 and 1
-granted, these are Clopper and Pearson's limits.
+nonnegative variable"). Add one value to the observations: the worst that a run could have. Give all of them random
+weights, uniform over all weights that sum to 1. The low end is the quantile at (1 - confidence) / 2 of the weighted
+mean. The high end is the same with the best value that a run could have. For runs that are all 0 or 1 these are Clopper
+and Pearson's limits.
 
-With the whole range of a share granted the interval is valid for any distribution, as far as anyone knows, and useless
-at ten seeds: [0.69, 1] if ten of ten runs deliver everything. So less is granted:
+If a run of a share could have any value between 0 and 1, the interval is valid for every distribution, as far as is
+known, but useless at ten seeds: [0.69, 1] if all ten runs deliver everything. So we assume less about runs that were
+not seen:
 
-- `BEYOND` times the observed spread beyond the least and the largest observation; on the side to which they are skewed,
-  up to once the spread more;
-- for shares, `GRANTED` below (above) the median, times the proportion of observations that equal the median, or times
-  their skew if that is larger. Runs that are all alike tell nothing about those that are not;
-- nothing beyond 0 and 1 for shares, nor below 0 for measures whose values are all positive.
+- They lie beyond the least and the largest observation by at most `BEYOND` times the observed spread. On the side to
+  which the observations are skewed it is up to one spread more.
+- Shares: they lie up to `UNSEEN_LOSS` from the median, times the proportion of observations that equal the median, or
+  times the skew if that is larger. Runs that are all equal say nothing about the others.
+- Shares stay between 0 and 1, and measures whose observations are all positive stay above 0.
 
-The skew is (a - b) / (a + b), where a and b are the distances of the extremes from the median. Both numbers were chosen
-on some populations of real runs and then checked on others, of other protocols and settings, that had no part in the
-choice. `tests/analysis/test_coverage.py` does both again; `docs/statistics.md` has the figures.
+The skew is |a - b| / (a + b), where a and b are the distances of the extremes from the median. Both constants were
+chosen on some populations of real runs and then checked on others, of other protocols and settings, that had no part in
+the choice. `tests/analysis/test_coverage.py` repeats both; `docs/statistics.md` has the figures.
 
-**Several looks** (`look_confidence`). Who looks again and again and stops when the interval is narrow, stops too often
-when it is narrow by chance. Bonferroni's correction over the planned looks keeps the promise at whatever look it stops.
+**Several looks** (`look_confidence`). A procedure that looks repeatedly and stops once the interval is narrow stops too
+often when it is narrow by chance. Bonferroni's correction over the planned looks keeps the promise at whatever look it
+stops.
 
 **Differences** (`difference`). Contenders meet the same networks, so their difference is taken seed by seed. Under the
 hypothesis that two contenders are equally good the differences are symmetric, and Student's test is safe. Where many
@@ -53,10 +55,10 @@ ROUNDING = 1e-12
 
 
 BEYOND = 0.25
-"""What runs that were not seen are granted beyond the observations, in spreads."""
+"""How far runs that were not seen may lie beyond the observations, in spreads."""
 
-GRANTED = 0.4
-"""What a run of a kind that was not seen may lose of a share, if the runs that were seen are alike or skewed."""
+UNSEEN_LOSS = 0.4
+"""How much of a share a run that was not seen may lose, if the runs that were seen are equal or skewed."""
 
 DRAWS_LEAST, DRAWS_MOST, WEIGHTS_MOST = 2_000, 10_000, 1_000_000
 
@@ -99,7 +101,7 @@ def mean_interval(values: Iterable[float], *, most: float | None = None, confide
     found = interval(observed, confidence)
     if found.n < 2:
         return found if most is None else found._replace(low=0.0, high=most)
-    worst, best = granted(observed, most)
+    worst, best = unseen_extremes(observed, most)
     weights = _weights(found.n + 1)
     seen = weights[:, :-1] @ np.asarray(observed, dtype=float)
     tail = (1 - confidence) / 2
@@ -110,8 +112,8 @@ def mean_interval(values: Iterable[float], *, most: float | None = None, confide
     return found._replace(low=low, high=high if most is None else min(most, high))
 
 
-def granted(observed: Sequence[float], most: float | None) -> tuple[float, float]:
-    """The worst and the best value that a run which was not seen is granted to have."""
+def unseen_extremes(observed: Sequence[float], most: float | None) -> tuple[float, float]:
+    """The worst and the best value that a run which was not seen is assumed to have."""
     least, centre, largest = min(observed), median(observed), max(observed)
     spread = largest - least
     down = max(0.0, (2 * centre - least - largest) / spread) if spread else 0.0  # the skew, 0 to 1
@@ -119,9 +121,9 @@ def granted(observed: Sequence[float], most: float | None) -> tuple[float, float
     if most is None:
         worst, best = least - (BEYOND + down) * spread, largest + (BEYOND + up) * spread
     else:
-        alike = sum(value == centre for value in observed) / len(observed)
-        worst = min(least - BEYOND * spread, centre - GRANTED * most * max(alike, down))
-        best = min(most, max(largest + BEYOND * spread, centre + GRANTED * most * max(alike, up)))
+        equal = sum(value == centre for value in observed) / len(observed)
+        worst = min(least - BEYOND * spread, centre - UNSEEN_LOSS * most * max(equal, down))
+        best = min(most, max(largest + BEYOND * spread, centre + UNSEEN_LOSS * most * max(equal, up)))
     return (max(0.0, worst) if least >= 0 else worst), best
 
 

@@ -2,14 +2,14 @@
 
     a => b; a => c => e; b => e
 
-Statements are separated by semicolons or line ends. `x => y` says that whoever subscribes to x and publishes y
-publishes a y for every x that it receives; each cause suffices alone, so an event with two causes comes twice. `x => y
-=> z` is short for `x => y; y => z`. What an event type means in the network's interest language may be said by
-`a: 0..100` (intervals) or `a: fire/north/**` (topics). Types that are not defined get a meaning of their own: the topic
+Statements are separated by semicolons or line ends. `x => y` says that a node that subscribes to x and publishes y
+publishes a y for every x that it receives. Each cause is enough on its own, so an event with two causes is published
+twice. `x => y => z` is short for `x => y; y => z`. An event type may be defined in the network's interest language, by
+`a: 0..100` (intervals) or `a: fire/north/**` (topics). Types without a definition get one: the topic
 `causal/a`, or the first, second, ... whole number from `first_number` on in the order in which they are named.
 
 Dependencies between events are anti-symmetric and transitive (thesis, section 5.1), so a specification that leads from
-a type back to itself is refused: its chain would never end. Nodes are another matter, see `splitting`.
+a type back to itself is refused: its chain would never end. Cycles among nodes are allowed (`splitting`).
 """
 
 import re
@@ -60,7 +60,7 @@ class Specification(msgspec.Struct, frozen=True):
 
     @property
     def initial(self) -> tuple[int, ...]:
-        """Types that nothing causes: what initiators publish of their own accord."""
+        """Types that nothing causes; initiators publish them on their own."""
         return tuple(number for number in range(len(self.types)) if not self.causes(number))
 
     @property
@@ -69,7 +69,7 @@ class Specification(msgspec.Struct, frozen=True):
         return tuple(number for number in range(len(self.types)) if not self.effects(number))
 
     def role(self, publishes: Iterable[Interest], subscribes: Iterable[Interest]) -> Role:
-        """The part of a node that has advertised and subscribed to these interests: every type they have events of."""
+        """The role of a node with these advertisements and subscriptions: all types that they overlap."""
         return Role(self._overlapped(publishes), self._overlapped(subscribes))
 
     def _overlapped(self, interests: Iterable[Interest]) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ def _check(
 
 
 def _circle(names: dict[str, None], arrows: dict[tuple[str, str], None]) -> list[str]:
-    """A way from a type back to itself, or nothing: peels off types without causes until none is left."""
+    """A path from a type back to itself, or nothing. Removes types without causes until none is left."""
     causes = {name: [cause for cause, effect in arrows if effect == name] for name in names}
     while True:
         free = [name for name, waiting in causes.items() if not waiting]

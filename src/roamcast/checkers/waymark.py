@@ -1,4 +1,4 @@
-"""Invariants of Waymark: nobody speaks for others, nothing goes round for ever, nothing grows without bounds."""
+"""Invariants of Waymark: no node speaks for another, no event loops, nothing grows without bounds."""
 
 from roamcast.checkers.watch import InvariantError
 from roamcast.protocols.waymark import Waymark
@@ -28,7 +28,7 @@ def check_own_words(simulation: Simulation) -> None:
 
 
 def check_no_circles(simulation: Simulation) -> None:
-    """A node takes the same destination of an event on only so often: that is why no event goes round for ever."""
+    """A node accepts the same destination of an event a limited number of times, so no event loops."""
     parameters = simulation.parameters
     assert isinstance(parameters, WaymarkParameters)
     for address, protocol in waymark_nodes(simulation).items():

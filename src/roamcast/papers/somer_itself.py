@@ -55,7 +55,6 @@ FIGURE_6_1 = Figure(
     quick=quick(
         [_somer("somer", causality=False, **FIXED_ROOTS)],
         {"somer.root_density": [0.03, 0.05, 0.09, 0.12, 0.18]},
-        seeds=40,
         nodes=120,
     ),
     paper_scale=full(
@@ -63,7 +62,7 @@ FIGURE_6_1 = Figure(
         {"somer.root_density": percents(3, 19)},
         nodes=250,
     ),
-    quick_note="120 nodes, 160 s, 40 seeds, five densities.",
+    quick_note="120 nodes, 160 s, five densities.",
     curves=(Curve(SINGLE, "somer", DELIVERY), Curve(WHOLE_GRAPH, "somer", GRAPH, weight=GRAPHS)),
     x="root_density",
     shown=to_minimum,
@@ -87,13 +86,13 @@ FIGURE_6_2 = Figure(
     section="Thesis, section 6.2.2, figure 6.2",
     setting="200 nodes; delivery time of single publish hops with and without merging and new roots, as multiples of "
     "the smallest value.",
-    quick=quick(_CONTENDERS_6_2, {"somer.root_density": [0.01, 0.04, 0.09, 0.16]}, seeds=32, nodes=100),
+    quick=quick(_CONTENDERS_6_2, {"somer.root_density": [0.01, 0.04, 0.09, 0.16]}, nodes=100),
     paper_scale=full(
         _CONTENDERS_6_2,
         {"somer.root_density": percents(1, 17)},
         nodes=200,
     ),
-    quick_note="100 nodes, 160 s, 32 seeds, four densities.",
+    quick_note="100 nodes, 160 s, four densities.",
     curves=(Curve(ADAPTING, ADAPTING, DELIVERY), Curve(FIXED, FIXED, DELIVERY)),
     x="root_density",
     shown=to_smallest_of_all,
@@ -135,13 +134,13 @@ FIGURE_6_3A = Figure(
     section="Thesis, section 6.2.3, figure 6.3(a)",
     setting="250 nodes, roots fixed; trees contend for nodes by their expansion potential, or do not. As multiples of "
     "the smallest value.",
-    quick=quick(_awareness(**FIXED_ROOTS), {"somer.root_density": [0.06, 0.09, 0.12]}, seeds=120, nodes=80),
+    quick=quick(_awareness(**FIXED_ROOTS), {"somer.root_density": [0.06, 0.09, 0.12]}, nodes=80),
     paper_scale=full(
         _awareness(**FIXED_ROOTS),
         {"somer.root_density": percents(5, 13)},
         nodes=250,
     ),
-    quick_note="80 nodes, 160 s, 120 seeds, three densities.",
+    quick_note="80 nodes, 160 s, three densities.",
     curves=_AWARE_CURVES,
     x="root_density",
     shown=to_smallest_of_all,
@@ -176,7 +175,6 @@ FIGURE_6_3B = Figure(
     quick=quick(
         _awareness(**FIXED_ROOTS),
         {"scenario.faults.crash_share": [0.02, 0.12, 0.24]},
-        seeds=120,
         nodes=80,
     ),
     paper_scale=full(
@@ -184,7 +182,7 @@ FIGURE_6_3B = Figure(
         {"scenario.faults.crash_share": percents(2, 25, 2)},
         nodes=250,
     ),
-    quick_note="80 nodes, 160 s, 120 seeds, three failure rates.",
+    quick_note="80 nodes, 160 s, three failure rates.",
     curves=(Curve(AWARE, AWARE, CHAINS), Curve(UNAWARE, UNAWARE, CHAINS)),
     x="crash_share",
     x_title="nodes that fail",
@@ -238,9 +236,9 @@ FIGURE_6_4A = Figure(
     section="Thesis, section 6.2.3, figure 6.4(a)",
     setting="Everything of SOMER at work. The gain is the share of the causal graph time that awareness saves, "
     "averaged over network sizes.",
-    quick=quick(_deltas(QUICK_DELTAS), sizes((50, 80)), seeds=120),
+    quick=quick(_deltas(QUICK_DELTAS), sizes((50, 80))),
     paper_scale=full(_deltas(DELTAS), sizes(SIZES)),
-    quick_note="50 and 80 nodes, 160 s, 120 seeds, three values of delta.",
+    quick_note="50 and 80 nodes, 160 s, three values of delta.",
     curves=tuple(Curve(label, label, GRAPH, weight=GRAPHS) for label in (UNAWARE, *map(_delta_label, DELTAS))),
     x="nodes",
     shown=gain_by_delta,
@@ -277,9 +275,9 @@ FIGURE_6_4B = Figure(
     section="Thesis, section 6.2.3, figure 6.4(b)",
     setting="Everything of SOMER at work, delta = 0.325. The gain is the share of the causal graph time that awareness "
     "saves.",
-    quick=quick(_awareness(), sizes((50, 80, 120)), seeds=120),
+    quick=quick(_awareness(), sizes((50, 80, 120))),
     paper_scale=full(_awareness(), sizes(SIZES)),
-    quick_note="50, 80 and 120 nodes, 160 s, 120 seeds.",
+    quick_note="50, 80 and 120 nodes, 160 s.",
     curves=_AWARE_CURVES,
     x="nodes",
     shown=gain_by_size,

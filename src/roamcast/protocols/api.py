@@ -1,4 +1,4 @@
-"""The contract between a protocol and whoever hosts it.
+"""The contract between a protocol and its host.
 
 A protocol is a pure state machine. It is told what happens (`on_message`, `on_timer`, `on_send_failed`), obeys its
 application (`subscribe`, `advertise`, `publish`, ...) and acts only through its `Host`. It has no clock, no socket and
@@ -17,8 +17,8 @@ Frames
   one into fragments, each a frame of its own, and the receiver's link puts it together again (`fragments.py`). Losing
   one fragment loses the message. A message above `Host.message_bytes_max` cannot be sent: the link drops it and counts
   it as `oversized`.
-- `broadcast` reaches the neighbours that are in range and receive the frame intact. It is sent once; nobody
-  acknowledges it and nobody reports a loss.
+- `broadcast` reaches the neighbours that are in range and receive the frame intact. It is sent once, without
+  acknowledgements or reports of loss.
 - `send` reaches one neighbour. The link acknowledges each frame and retransmits it a few times; if it gives up,
   `on_send_failed` is called once for the message. The neighbour may have received the message all the same, if only
   the acknowledgement was lost. The link filters the duplicates that its own retransmissions make.
@@ -123,7 +123,7 @@ class Host(ABC):
 
     @abstractmethod
     def broadcast(self, message: Message) -> None:
-        """To whoever is in range: no acknowledgement, no retry, no report."""
+        """To all nodes in range: no acknowledgement, no retry, no report."""
 
     @abstractmethod
     def send(self, neighbour: int, message: Message) -> None:
@@ -174,7 +174,7 @@ class Protocol(Listener):
     summary: ClassVar[str]  # one line for `roamcast protocols`
     Parameters: ClassVar[type[parameters.Parameters]]
     messages: ClassVar[Any]  # the union of its message types, for the wire codec
-    is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and competes with nobody
+    is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and does not compete
 
     def __init__(self, host: Host) -> None:
         self.host = host

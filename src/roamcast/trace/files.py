@@ -113,15 +113,15 @@ def read_about(directory: Path) -> bytes:
 
 def read_trace(directory: Path) -> pa.Table:
     """The whole trace in the one schema."""
-    import pyarrow.dataset as ds  # imports pandas, which no Spark worker needs
-
     if not directory.is_dir():
         raise ConfigurationError(f"trace: {str(directory)!r} is not a directory")
     if not any(directory.glob("kind=*/*.parquet")):
         raise ConfigurationError(f"trace: {str(directory)!r} holds no trace; expected kind=.../*.parquet")
+    import pyarrow.dataset as ds  # only now: it brings pandas, where that is installed, and that takes long
+
+    partitioning = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
     try:
-        kinds = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
-        dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=kinds)
+        dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=partitioning)
         return dataset.to_table().select(SCHEMA.names).cast(SCHEMA)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ConfigurationError(f"trace: {str(directory)!r} cannot be read: {_first_line(error)}") from None

@@ -177,6 +177,11 @@ MEASURES: dict[str, Measure] = {
         "Maintenance airtime per node and second", "Airtime of the category maintenance / (nodes times duration).",
         1000 * total("frame", AIRTIME_S, IS_CONTROL) / (_nodes * _duration_s), "ms", "lower", short="maintenance",
     ),
+    "startup_ms_per_node": Measure(
+        "Start-up airtime per node",
+        "Airtime of the category maintenance in the whole seconds before the first publication / nodes.",
+        1000 * total("startup", AIRTIME_S, IS_CONTROL) / _nodes, "ms", "lower", short="startup",
+    ),
     "load_fairness": Measure(
         "Fairness of load (Jain)",
         "Jain's index of the nodes' airtime, (sum x)² / (n sum x²): 1 if all send equally long, 1/n if one sends all.",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from roamcast.trace.rows import battery_row, energy_row
 from roamcast.trace.schema import Record
 from roamcast.world.radio.medium import Medium
 from roamcast.world.radio.power import Power
@@ -45,7 +46,5 @@ def energy_rows(power: Power, medium: Medium, asleep: Asleep, end_s: float) -> I
         used_mj = 0.0
         for state, spent_s, state_mw in states:
             used_mj += spent_s * state_mw
-            microseconds = round(spent_s * 1e6)
-            yield Record(end_s, "energy", node, value=spent_s * state_mw, count=microseconds, category=state)
-        share = used_mj / (1000 * power.battery_j)
-        yield Record(end_s, "battery", node, value=share)
+            yield energy_row(end_s, node, state, spent_s=spent_s, energy_mj=spent_s * state_mw)
+        yield battery_row(end_s, node, used_mj / (1000 * power.battery_j))

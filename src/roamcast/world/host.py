@@ -133,7 +133,7 @@ class SimulatedHost(Host):
         self._recorder.dropped(self._scheduler.now, self.address, reason, event_id)
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.structure(self._scheduler.now, self.address, aspect, peer, value, detail)
+        self._recorder.structure(self._scheduler.now, self.address, aspect, peer=peer, value=value, detail=detail)
 
 
 class _Alarm(Due):

@@ -185,11 +185,23 @@ class Forwarding(Component):
         event = task.event
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - task.born_s)))
         if len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, (), (), event))
+            self.host.send(
+                groups[0][0],
+                Carry(hops=task.hops, age_ds=age_ds, round=task.round, groups=(), receipts=(), event=event),
+            )
             if task.behind:
                 self._repair.owe_receipt(event_id, True)  # nobody else hears that frame
             return
-        self.host.broadcast(Carry(task.hops, age_ds, task.round, tuple(groups), self._receipts.take_all(), event))
+        self.host.broadcast(
+            Carry(
+                hops=task.hops,
+                age_ds=age_ds,
+                round=task.round,
+                groups=tuple(groups),
+                receipts=self._receipts.take_all(),
+                event=event,
+            )
+        )
         self._repair.expect(event, task.hops, task.round, task.born_s, groups)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:

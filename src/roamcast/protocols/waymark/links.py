@@ -243,15 +243,15 @@ class Links(Component):
         self._number += 1
         wants, wheres = self._news.take(mutual, self.host.frame_bytes_max - 32 - 3 * len(self.known))
         hello = Hello(
-            self._number,
-            round(self.period_s * 10),
-            tuple(sorted(mutual)),
-            tuple(heard),
-            self._records.wants_digest,
-            self._records.wheres_digest,
-            wants,
-            wheres,
-            self._receipts.take_all(),
+            number=self._number,
+            period_ds=round(self.period_s * 10),
+            mutual=tuple(sorted(mutual)),
+            heard=tuple(heard),
+            wants_digest=self._records.wants_digest,
+            wheres_digest=self._records.wheres_digest,
+            wants=wants,
+            wheres=wheres,
+            receipts=self._receipts.take_all(),
         )
         self._last_hello_s = now
         self.host.broadcast(hello)

@@ -126,7 +126,7 @@ class Spreading(Component):
                 self._heard_of_itself(want.number, self._records.own.want_number, WANT)
                 continue
             verdict = self._records.learn_want(want, want.node == sender)
-            self._consider(WANT, want.node, sender, around, verdict, True)
+            self._consider(kind=WANT, node=want.node, sender=sender, around=around, verdict=verdict, is_urgent=True)
             if verdict == 1:
                 self._on_want(want.node)
         for where in wheres:
@@ -134,7 +134,14 @@ class Spreading(Component):
                 self._heard_of_itself(where.number, self._records.own.where_number, WHERE)
                 continue
             verdict = self._records.learn_where(where, where.node == sender)
-            self._consider(WHERE, where.node, sender, around, verdict, where.place is not None)
+            self._consider(
+                kind=WHERE,
+                node=where.node,
+                sender=sender,
+                around=around,
+                verdict=verdict,
+                is_urgent=where.place is not None,
+            )
 
     def _consider(
         self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, is_urgent: bool

@@ -157,7 +157,17 @@ class Repair(Component):
                 lost.update(group)
             else:
                 groups = (group,) if len(group) > 1 else ()  # a leaf's link confirms
-                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, groups, (), awaited.event))
+                self.host.send(
+                    group[0],
+                    Carry(
+                        hops=awaited.hops,
+                        age_ds=age_ds,
+                        round=awaited.round,
+                        groups=groups,
+                        receipts=(),
+                        event=awaited.event,
+                    ),
+                )
         if not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:

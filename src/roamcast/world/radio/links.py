@@ -6,7 +6,7 @@ Powers are ratios to the weakest signal that can be received, so 1 is just enoug
 Shadowing is a Gaussian gain in dB per link (per direction, if links are not symmetric). As the two ends move, it
 follows Gudmundson's model: the correlation with the previous value is exp(-d / correlation_m), where d is what both
 ends have moved. Pairs are visited in order and draw from a generator of their own, so links depend on seed and
-movements alone and every protocol meets the same ones. A pair that comes into reach again draws anew.
+movements alone and every protocol meets the same ones. A pair that comes into range again draws again.
 """
 
 import math
@@ -124,7 +124,7 @@ class Links:
 
 
 def update_period_s(signal: "AnySignal", range_m: float, movements: "Movements", duration_s: float) -> float:
-    """How often links change; infinite if nobody moves."""
+    """Time between changes of links; infinite if no node moves."""
     fastest_mps = 0.0
     for node in range(movements.nodes):
         for start_s, _, _, vx_mps, vy_mps in movements.legs(node):
