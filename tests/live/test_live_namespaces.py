@@ -26,7 +26,8 @@ def machines() -> Iterator[Machines]:
 
 def start(machines: Machines, folder: Path, *options: str) -> Fleet:
     write_ring(folder / "net.key", new_ring("roamcast", 0.0))
-    common = ["--json", "--log-format", "json", "--protocol", "flooding", "--subscribe", "0..100", *options]
+    common = ["--json", "--log-format", "json", "--protocol", "flooding", *options]
+    common += ["--language", "intervals", "--subscribe", "0..100"]
     common += ["--key", str(folder / "net.key"), "--state", str(folder)]
     return Fleet({machines.name(each): ["--address", str(each), *common] for each in machines.machines})
 
@@ -45,7 +46,7 @@ def audible(address: int) -> set[int]:
 
 
 def settled(node: LiveNode, neighbours: int) -> dict[str, Any]:
-    """Its counters once it has so many neighbours."""
+    """Its counters once it has this many neighbours."""
     for _ in range(100):
         node.say("stats")
         stats = node.next("stats")

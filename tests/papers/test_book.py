@@ -31,7 +31,7 @@ scenario.nodes = [10, 15]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book made anew from the committed data."""
+    """A book made from the committed data."""
     directory = tmp_path_factory.mktemp("book") / "results"
     shutil.copytree(BOOK, directory, ignore=shutil.ignore_patterns("*.svg"))
     for page in directory.glob("*.md"):

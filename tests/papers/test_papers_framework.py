@@ -189,7 +189,7 @@ def test_a_summary_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_figures_are_found_by_name() -> None:
     assert [figure.id for figure in figures_named("somer-6.5")] == ["somer-6.5"]
-    assert len(figures_named("somer")) == 11
+    assert len(figures_named("somer")) == 12
     assert figures_named("all") == list(FIGURES.values())
     with pytest.raises(ConfigurationError, match="somer-9"):
         figures_named("somer-9.9")

@@ -35,7 +35,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
-from roamcast.live.endpoints import PORT, Endpoint, is_loopback, parse_endpoint
+from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
 from roamcast.live.node import Node, NodeSettings, parse_content
@@ -78,11 +78,11 @@ def node(
     network: Annotated[
         str | None, typer.Option(help="Nodes of other networks are ignored. [default: the key file's, or roamcast]")
     ] = None,
-    language: Annotated[str, typer.Option(help="Of interests and events: intervals, topics or content.")] = "intervals",
+    language: Annotated[str, typer.Option(help="Of interests and events: topics, intervals or content.")] = "topics",
     schemas: Annotated[
         list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
     ] = None,
-    subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in 10..20; repeatable.")] = None,
+    subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in fire/**; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
     position: Annotated[str | None, typer.Option(help="Where it is at first: X,Y in metres.")] = None,
     site: Annotated[str | None, typer.Option(help="Size of the deployment, WxH in metres.")] = None,
@@ -155,7 +155,7 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         parameters=assignments("--set", options["settings"] or []),
         language=language,
         network=options["network"] or ("roamcast" if key is None else read_ring(key).network),
-        listen=_listen(options["listen"], group, links),
+        listen=parse_endpoint("--listen", options["listen"]) if options["listen"] else default_listen(group, links),
         group=group,
         peers=links,
         interfaces=tuple(options["interfaces"] or []),
@@ -210,15 +210,6 @@ def _address(address: int | None, identity: Path | None) -> int:
     if address is None:
         raise ConfigurationError("--address: must be given, or follows from --identity")
     return address
-
-
-def _listen(text: str | None, group: Endpoint | None, peers: tuple[Endpoint, ...]) -> Endpoint | None:
-    if text is not None:
-        return parse_endpoint("--listen", text)
-    if group is not None:
-        return "0.0.0.0", group[1]
-    outside = [host for host, _ in peers if not is_loopback((host, 0)) and "%" not in host]
-    return ("::" if ":" in outside[0] else "0.0.0.0", 0) if outside else None
 
 
 def _point(name: str, text: str) -> Point:

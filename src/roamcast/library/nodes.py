@@ -20,7 +20,8 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Content, Event
 from roamcast.interests import LANGUAGES, Interest, parse_interest
 from roamcast.live import node as live
-from roamcast.live.endpoints import parse_endpoint
+from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
+from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
 
 BACKLOG_MAX = 64
@@ -87,7 +88,7 @@ class Node:
 
     def __init__(
         self,
-        address: int,
+        address: int | None = None,
         *,
         protocol: str = "waymark",
         parameters: Mapping[str, Any] | None = None,
@@ -97,32 +98,42 @@ class Node:
         peers: Sequence[str] = (),
         broadcast: str | None = None,
         interfaces: Sequence[str] = (),
+        discover: bool = False,
+        port: int = PORT,
         key: str | Path | None = None,
+        identity: str | Path | None = None,
         plain: bool = False,
         position: tuple[float, float] | None = None,
         state: str | Path | None = None,
         trace: str | Path | None = None,
     ) -> None:
-        """The arguments are the options of `roamcast node`; places on the network are "HOST:PORT"."""
+        """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
+        address the node finds its neighbours on the machine's interfaces. The address may follow from the identity."""
         if language not in LANGUAGES:
             raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
         group = None if broadcast is None else parse_endpoint("broadcast", broadcast)
-        if listen is None and group is not None:
-            listen = f"0.0.0.0:{group[1]}"
+        links = tuple(parse_endpoint("peers", peer) for peer in peers)
+        if address is None:
+            if identity is None:
+                raise ConfigurationError("address: must be given, or follows from the identity")
+            address = read_identity(Path(identity)).address
         self._settings = live.NodeSettings(
             address=address,
             protocol=protocol,
             parameters=dict(parameters or {}),
             language=language,
             network=network or ("roamcast" if key is None else read_ring(Path(key)).network),
-            listen=None if listen is None else parse_endpoint("listen", listen),
+            listen=default_listen(group, links) if listen is None else parse_endpoint("listen", listen),
             group=group,
-            peers=tuple(parse_endpoint("peers", peer) for peer in peers),
+            peers=links,
             interfaces=tuple(interfaces),
+            discover=discover,
+            port=port,
             position=position,
             trace=None if trace is None else Path(trace),
             state=None if state is None else Path(state),
             key=None if key is None else Path(key),
+            identity=None if identity is None else Path(identity),
             plain=plain,
         )
         self._subscriptions: list[Subscription] = []

@@ -11,6 +11,7 @@ The neighbourhood of a node, which stands for the air of a radio, is what its in
 import ipaddress
 import socket
 from collections import Counter
+from collections.abc import Sequence
 
 from roamcast.errors import ConfigurationError
 
@@ -123,3 +124,12 @@ class Neighbours:
             self._nodes_at[endpoint] -= 1
             if not self._nodes_at[endpoint]:
                 del self._nodes_at[endpoint]
+
+
+def default_listen(group: Endpoint | None, peers: Sequence[Endpoint]) -> Endpoint | None:
+    """Where a node listens unless told otherwise: where its group or its peers can reach it. None: on loopback, if
+    it has static links at all."""
+    if group is not None:
+        return "0.0.0.0", group[1]
+    outside = [host for host, _ in peers if not is_loopback((host, 0)) and "%" not in host]
+    return ("::" if ":" in outside[0] else "0.0.0.0", 0) if outside else None

@@ -41,7 +41,7 @@ Numbers
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -97,6 +97,10 @@ class Oracle(ABC):
         """Nodes whose application wants `event` at this instant, in ascending order."""
 
 
+Work = Literal["match", "root"]
+"""An event is matched with interests; an event passes a root on its way to other trees."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Host(ABC):
     """Where a protocol lives. Everything it can know or do."""
@@ -132,6 +136,9 @@ class Host(ABC):
     @abstractmethod
     def backlog(self) -> int:
         """Frames of this node that wait to be sent or, if they are unicasts, to be acknowledged."""
+
+    def work(self, kind: Work) -> None:  # noqa: B027 - real nodes work without saying so
+        """What follows takes a computer time: sent frames leave after it. Only simulated nodes have to be told."""
 
     @abstractmethod
     def set_timer(self, delay_s: float, timer: Timer) -> None:

@@ -193,7 +193,8 @@ MEASURES: dict[str, Measure] = {
         _complete_chains / _chains, better="higher", most=1.0, short="chains", usual=True,
     ),
     "chain_time_ms_mean": Measure(
-        "Time of a complete causal chain", "From its initiation to the publication of its last event.",
+        "Time of a complete causal chain",
+        "From its initiation to the publication of its last event, less what delay-tolerant links took.",
         1000 * total("graphs", col("times_s")) / _complete_chains, "ms", "lower", short="chain_time", usual=True,
     ),
     "causal_graph_completion_ratio": Measure(

@@ -47,7 +47,7 @@ COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
         "unsubscribed": ("t", "node", "category", "detail"),
     },
     "loads": {"load": ("node", "value", "bytes", "count")},
-    "graphs": {"published": ("t", "event_id", "cause_id", "count")},
+    "graphs": {"published": ("t", "event_id", "cause_id", "count"), "waited": ("event_id", "value")},
     "startup": {"published": ("t",), "frame": ("t", "value", "category")},
 }
 """What each derived relation is made of: kinds of trace rows, and their columns."""
@@ -87,7 +87,7 @@ class TraceRelations:
         return pa.table(summed)
 
     def _graphs(self) -> pa.Table:
-        return causal_graphs(self("published"))
+        return causal_graphs(self("published"), self("waited"))
 
     def _startup(self) -> pa.Table:
         first_s = pc.min(self("published")["t"]).as_py()

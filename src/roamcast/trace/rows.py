@@ -39,6 +39,10 @@ def published_row(
     )
 
 
+def waited_row(t: float, event: Event, waited_s: float) -> Record:
+    return Record(t, "waited", event.publisher, event_id=event.id, cause_id=event.cause or None, value=waited_s)
+
+
 def delivered_row(t: float, node: int, event: Event, hops: int) -> Record:
     return Record(
         t=t,

@@ -8,10 +8,10 @@ believes that the message was sent. Each is counted in the trace as lost, with t
 from math import floor
 from typing import Final
 
-from roamcast.events import Event
 from roamcast.protocols.api import Message
 from roamcast.seeds import derive
 from roamcast.world.host import SimulatedHost
+from roamcast.world.processing import carried
 from roamcast.world.scenario import Scenario
 
 REASON: Final = "silent-dropper"
@@ -42,11 +42,3 @@ class DroppingHost(SimulatedHost):
     def _forwards(self, message: Message) -> bool:
         event = carried(message)
         return event is not None and event.publisher != self.address
-
-
-def carried(message: Message | None) -> Event | None:
-    """The event inside a message or inside its payload: every message that carries one calls it `event`."""
-    while isinstance(payload := getattr(message, "payload", None), Message):
-        message = payload
-    event = getattr(message, "event", None)
-    return event if isinstance(event, Event) else None

@@ -86,6 +86,23 @@ class Positioning(Settings, frozen=True):
         require(self.drift_time_s >= 0.1, "drift_time_s", self.drift_time_s, "at least 0.1")
 
 
+class Processing(Settings, frozen=True):
+    """What nodes take to handle events (`world/processing.py`). Times are those of the median node."""
+
+    match_s: float = 0.0  # a message that carries an event, and a publication
+    root_s: float = 0.0  # on top, where an event passes the root of a tree on its way to other trees (SOMER)
+    spread: float = 0.0  # how much nodes differ: standard deviation of the logarithm of their times
+
+    def __post_init__(self) -> None:
+        for field in ("match_s", "root_s"):
+            require(0 <= getattr(self, field) <= 60, field, getattr(self, field), "between 0 and 60")
+        require(0 <= self.spread <= 3, "spread", self.spread, "between 0 and 3")
+
+    @property
+    def takes_time(self) -> bool:
+        return self.match_s > 0 or self.root_s > 0
+
+
 class Causal(Settings, frozen=True):
     """Events that are published because others were received, beside all other events (`world/causal_workload.py`)."""
 
@@ -199,6 +216,7 @@ class Scenario(Settings, frozen=True):
     duration_s: float = 100.0  # of the run
     mobility: Mobility = Mobility()
     positioning: Positioning = Positioning()
+    processing: Processing = Processing()
     radio: AnyRadio = Wifi80211b()
     workload: Workload = Workload()
     faults: Faults = Faults()

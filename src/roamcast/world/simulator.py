@@ -34,15 +34,17 @@ from roamcast.trace.rows import (
     position_row,
     published_row,
     traffic_row,
+    waited_row,
 )
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
-from roamcast.world.droppers import DroppingHost, carried, droppers
+from roamcast.world.droppers import DroppingHost, droppers
 from roamcast.world.energy import Asleep, energy_rows
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
+from roamcast.world.processing import carried
 from roamcast.world.radio.links import Links, update_period_s
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
@@ -115,6 +117,8 @@ class Simulation(Oracle):
             whereabouts=self._whereabouts,
             recorder=self.recorder,
             on_delivery=self._delivered if self._causal else None,
+            processing=scenario.processing,
+            seed=run.seed,
         )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
@@ -428,9 +432,15 @@ class Simulation(Oracle):
         event = Event(
             id=number, time_s=now, content=action.content, payload=payload, cause=action.cause, utility=workload.utility
         )
-        chains = None if self._causal is None else self._causal.chains(node, action.content)
+        chains = None if self._causal is None else self._causal.published(event)
         shortest_hops = self.topology.distances(node)
         self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
+        waited_s = 0.0 if self._causal is None else self._causal.waited_s(event)
+        if waited_s:
+            self.recorder.add(waited_row(now, event, waited_s))
+        host = self._hosts[node]
+        if host is not None:
+            host.work("match")
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:

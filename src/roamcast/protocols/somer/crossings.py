@@ -64,6 +64,7 @@ class Crossings(Outlet):
 
     def spread(self, sender: int, event: Event, hops: int) -> None:
         if self._place.role == "root" and not self._place.former:
+            self.host.work("root")
             copies = self._messages(event, hops, self._plan(event, self._directory.wanting(event)))
             self._dissemination.descend(sender, event, hops, copies)
             for neighbour, copy in copies.items():
@@ -111,6 +112,7 @@ class Crossings(Outlet):
             self.host.dropped("astray", event.id)
             return
         if self._place.role == "root":
+            self.host.work("root")
             targets = [target for leg in message.legs for target in leg.targets]
             copies = self._messages(event, hops, self._plan(event, targets))
         elif not climbs:

@@ -32,6 +32,7 @@ class SomerParameters(AppraisalParameters, frozen=True):
     causality: bool = True  # trees contend for nodes where the site has causal dependencies
     delta: float = 0.325  # potentials closer than this ratio do not contend [0.2-0.4, best 0.325]
     eta: float = 1.0  # keeps the factors of the potential from vanishing
+    equal_potentials: bool = False  # a placebo: all trees have the same potential, so that levels alone decide
 
     def __post_init__(self) -> None:
         super().__post_init__()

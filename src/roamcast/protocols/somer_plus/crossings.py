@@ -142,6 +142,7 @@ class Crossings(Outlet):
     def spread(self, sender: int, event: Event, hops: int) -> None:
         self._climbed.add(event.id)
         if self._place.role == "root" and not self._place.former:
+            self.host.work("root")
             voyage = Voyage(event, hops)
             self._serve(sender, voyage, self._set_out(voyage))
         else:
@@ -150,6 +151,8 @@ class Crossings(Outlet):
 
     def climb(self, sender: int, message: EventMessage) -> None:
         place = self._place
+        if place.role == "root":
+            self.host.work("root")
         if place.role == "root" and type(message) is Crossing:
             voyage = voyage_of(message, message.hops)
             self._send_copies(voyage, self._continue(sender, voyage, message.legs, message.returns))
@@ -232,6 +235,7 @@ class Crossings(Outlet):
     def _route(self, sender: int, voyage: Voyage, message: Crossing, climbs: bool) -> dict[int, Legs]:
         """Legs by the neighbour that is next on the path, but not back to the sender; what has to climb does so."""
         if self._place.role == "root":
+            self.host.work("root")
             return self._continue(sender, voyage, message.legs, message.returns)
         outward: list[Leg] = []
         inward: list[Leg] = []

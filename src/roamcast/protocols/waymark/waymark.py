@@ -96,11 +96,18 @@ class Waymark(ComposedProtocol):
             records=self.records,
             links=self.links,
             graph=self.graph,
+            places=places,
             pending=pending,
             on_want=self.custody.learned_want,
         )
         self.whereabouts = Whereabouts(
-            host=host, parameters=parameters, records=self.records, links=self.links, places=places, news=self.news
+            host=host,
+            parameters=parameters,
+            records=self.records,
+            links=self.links,
+            places=places,
+            graph=self.graph,
+            news=self.news,
         )
         self.repair = Repair(host, parameters, self.links, receipts, self._resume)
         self.forwarding = Forwarding(
