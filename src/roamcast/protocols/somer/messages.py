@@ -5,18 +5,19 @@ from typing import ClassVar
 import msgspec
 
 from roamcast.causal import Role
+from roamcast.fields import Address as Node
 from roamcast.fields import AddressOrNobody as Address
 from roamcast.fields import Counter as Sequence
 from roamcast.fields import Level as Hops
 from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
+from roamcast.protocols.trees.messages import Appraisal, Appraised, Dissolve, EventMessage, Path, TreeMessages
 
-Distances = tuple[tuple[Address, Hops], ...]
+Distances = tuple[tuple[Node, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
 
-RoleList = tuple[tuple[Address, Role], ...]
+RoleList = tuple[tuple[Node, Role], ...]
 """Causal nodes with their roles, ascending by address."""
 
 
@@ -38,7 +39,7 @@ class Announcement(Message, frozen=True, tag=33):
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """What one root lets all others know of its tree: the super publisher and subscriber of section 4.3.2."""
 
-    root: Address
+    root: Node
     sequence: Sequence  # of this root's entries
     subscriptions: Interest | None  # effective subscriptions
     publications: Interest | None  # effective publications
@@ -51,7 +52,7 @@ class Advertisement(Message, frozen=True, tag=34):
     category: ClassVar[Category] = "publish_subscribe"
 
     towards: Address  # the root it is sent to
-    via: Address  # the root that sends it
+    via: Node  # the root that sends it
     climbs: bool  # it has crossed the border and goes up to whatever root is there
     hops: Hops  # frames in a row that brought it to its receiver
     entries: tuple[tuple[Entry, Hops], ...]  # each with its distance in roots from its origin to `via`
@@ -68,10 +69,6 @@ class Crossing(EventMessage, frozen=True, tag=35):
     """An event on its way between trees (4.3.2). Each node that it passes takes it as any other event."""
 
     legs: tuple[Leg, ...]  # all that begin with the same next hop
-
-
-class Dissolve(Message, frozen=True, tag=36):
-    """Broadcast by a node that finds no parent: my children shall look for parents themselves."""
 
 
 class Contention(Message, frozen=True, tag=37):

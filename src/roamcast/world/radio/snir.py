@@ -80,26 +80,10 @@ class SnirMedium(DcfMedium):
 
     def _start(self, frame: DcfFrame) -> None:
         """The hot path: a frame begins."""
-        now = self.scheduler.now
-        end = now + frame.airtime_s
-        frame.start = now
-        frame.end = end
-        frame.is_on_air = True
-        self.scheduler.put(end, frame)
-        sender = self._stations[frame.sender]
-        if sender.topology_version != self.topology.version:
-            self._look_around(sender)
-        frame.hearers = sender.heard_by
-        stations = frame.stations = sender.hearers
+        sender = self._begin(frame)
+        now, end = frame.start, frame.end
+        stations = frame.stations
         powers = frame.powers = sender.powers if not self._nakagami_m else self._faded(sender.powers)
-        if sender.lock is not None:
-            sender.receive_s -= sender.lock.end - now
-            sender.lock = None
-            self._fail("half-duplex")
-        sender.sending_until = end
-        sender.defer = self._difs_s
-        if end > sender.busy_until:
-            sender.busy_until = end
         thermal, airtime_s = self._thermal, frame.airtime_s
         collisions = halved = 0
         for place in range(len(stations)):
