@@ -80,7 +80,7 @@ def test_intervals_of_a_fixed_number_of_seeds_cover_the_mean(population: list[fl
 def test_the_interval_that_a_stopping_rule_ends_with_covers_the_mean(population: list[float], stop: Stop) -> None:
     truth = float(np.mean(population))
     covered = []
-    for sample in samples(population, stop.cap, 200):
+    for sample in samples(population, stop.cap, 100):
         seen = stop.rounds[0].stop - 1
         while not is_precise(stop, sample[:seen]) and seen < stop.cap:
             seen = min(seen + stop.batch, stop.cap)

@@ -60,7 +60,7 @@ BEYOND = 0.25
 UNSEEN_LOSS = 0.4
 """How much of a share a run that was not seen may lose, if the runs that were seen are equal or skewed."""
 
-DRAWS_LEAST, DRAWS_MOST, WEIGHTS_MOST = 2_000, 10_000, 1_000_000
+DRAWS_LEAST, DRAWS_MOST, WEIGHTS_MOST = 2_000, 4_000, 400_000
 
 
 class Interval(NamedTuple):
