@@ -89,8 +89,8 @@ def perform(worker: Worker, trace: str, batch: int, owner: str, task: Task) -> b
 def _settle_memory() -> None:
     """Once per process: takes what is loaded out of garbage collection.
 
-    Spark collects garbage after every task. With all of Roamcast's modules loaded that took 50 ms of a core per task,
-    more than everything else around a simulation (`roamcast bench spark` shows a cluster's utilisation).
+    Spark collects garbage after every task. With all of Roamcast's modules loaded, that takes longer than everything
+    else around a simulation.
     """
     gc.collect()
     gc.freeze()
