@@ -57,12 +57,14 @@ def measure(runs: int = 960, slots: int = 32, run_s: float = 1.0) -> Utilisation
                 "spark.driver.bindAddress": HOST,
             }
             with spark_session(master, settings=settings) as session:
-                return _measured(session, place, runs, slots, run_s, began)
+                return _measured(session, place, runs=runs, slots=slots, run_s=run_s, began=began)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _measured(session: SparkSession, place: Path, runs: int, slots: int, run_s: float, began: float) -> Utilisation:
+def _measured(
+    session: SparkSession, place: Path, *, runs: int, slots: int, run_s: float, began: float
+) -> Utilisation:
     store = Store(place / "campaign")
     archives = prepare(session, store, [])
     ready = perf_counter()
@@ -70,7 +72,15 @@ def _measured(session: SparkSession, place: Path, runs: int, slots: int, run_s: 
     warm = perf_counter()
     execute(session, store, archives, range(2 * slots + 1, 2 * slots + runs + 1), run_s)
     wall_s = perf_counter() - warm
-    return Utilisation(slots, runs, run_s, ready - began, warm - ready, wall_s, runs * run_s / (slots * wall_s))
+    return Utilisation(
+        slots=slots,
+        runs=runs,
+        run_s=run_s,
+        start_s=ready - began,
+        warm_up_s=warm - ready,
+        wall_s=wall_s,
+        utilisation=runs * run_s / (slots * wall_s),
+    )
 
 
 def execute(session: SparkSession, store: Store, archives: list[str], seeds: Iterable[int], run_s: float) -> None:
