@@ -26,7 +26,7 @@ from roamcast.trace.rows import InterestKind, interest_row, published_row, traff
 from roamcast.trace.schema import Record
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
-from roamcast.world.energy import Asleep, energy_rows
+from roamcast.world.energy import Asleep, record_energy
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
@@ -164,8 +164,7 @@ class Simulation(Oracle):
                         label=label,
                     )
                 )
-        for row in energy_rows(self.run.scenario.radio.power, self.medium, self._asleep, now):
-            self.recorder.add(row)
+        record_energy(self.recorder, self.run.scenario.radio.power, self.medium, self._asleep, now)
         for reason, count in sorted(self.medium.lost.items()):
             self.recorder.add(Record(now, "lost", count=count, detail=reason))
         self.recorder.add(Record(now, "end", count=self.run.scenario.nodes))
@@ -278,10 +277,8 @@ class Simulation(Oracle):
         assert links is not None
         now = self.scheduler.now
         links.update(now, self.run.scenario.faults.partitions)
-        near, far = links.lists()
-        self.topology.load_one_way(near, far)
-        reached = [set(nodes) for nodes in near]
-        contacts = {(a, b) for a, nodes in enumerate(near) for b in nodes if a < b and a in reached[b]}
+        self.topology.load_one_way(*links.lists())
+        contacts = links.contacts()
         for a, b in sorted(self._in_contact - contacts):
             self.recorder.add(Record(now, "contact", a, b, value=0.0))
         for a, b in sorted(contacts - self._in_contact):

@@ -209,7 +209,7 @@ class LoraMedium(Medium):
             frame.stations = [self._stations[node] for node in frame.hearers]
             frame.powers = [1.0] * len(frame.stations)
             return
-        powers = self._links.powers[frame.sender]
+        powers = self._links.powers(frame.sender)
         reached = frame.hearers + self.topology.sense[frame.sender]
         frame.stations = [self._stations[node] for node in reached]
         frame.powers = [powers[node] for node in reached]
@@ -223,7 +223,7 @@ class LoraMedium(Medium):
         station.signals += 1
         if station.sending_until > frame.start:
             if power >= 1.0:
-                self._fail("half-duplex")
+                self._half_duplex += 1
         elif station.lock is None:
             if power >= 1.0:
                 self._lock(station, frame, power, before)
@@ -233,7 +233,7 @@ class LoraMedium(Medium):
         else:
             station.noise_max = max(station.noise_max, station.power - station.signal)
             if power >= 1.0:
-                self._fail("collision")
+                self._collisions += 1
 
     def _lock(self, station: LoraStation, frame: LoraFrame, power: float, noise: float) -> None:
         station.lock = frame
@@ -257,7 +257,7 @@ class LoraMedium(Medium):
             if station.lock is frame:
                 station.lock = None
                 if station.noise_max > 0 and station.signal < self._settings.capture_ratio * station.noise_max:
-                    self._fail("collision")
+                    self._collisions += 1
                 elif self.loss and self.draw() < self.loss:
                     self._fail("loss")
                 else:
