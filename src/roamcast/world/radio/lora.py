@@ -117,12 +117,12 @@ class LoraMedium(Medium):
         loss: float,
         settings: LoraSettings,
         links: Links | None,
-        nakagami_m: float,
+        nakagami_shape: float,
     ) -> None:
         super().__init__(scheduler, topology, random, loss, PHY_BYTES_MAX - settings.overhead_bytes)
         self._settings = settings
         self._links = links
-        self._nakagami_m = nakagami_m  # 0: no fading
+        self._nakagami_shape = nakagami_shape  # 0: no fading
         self._gamma: Callable[[float, float], float] = random.gammavariate
         symbol_s = float(1 << settings.spreading_factor) / settings.bandwidth_hz
         self._detection_s = DETECTION_SYMBOLS * symbol_s if settings.carrier_detection else 0.0
@@ -213,7 +213,7 @@ class LoraMedium(Medium):
         reached = frame.hearers + self.topology.sense[frame.sender]
         frame.stations = [self._stations[node] for node in reached]
         frame.powers = [powers[node] for node in reached]
-        shape = self._nakagami_m
+        shape = self._nakagami_shape
         if shape:
             frame.powers = [power * self._gamma(shape, 1 / shape) for power in frame.powers]
 

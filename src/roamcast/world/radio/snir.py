@@ -46,13 +46,13 @@ class SnirMedium(DcfMedium):
         interference: Interference,
         links: Links,
         thermal_noise: float,
-        nakagami_m: float,
+        nakagami_shape: float,
     ) -> None:
         super().__init__(scheduler, topology, random, loss, frame_bytes_max, settings, interference)
         self._links = links
         self._thermal = thermal_noise
         self._header_rate = settings.phy.header_rate
-        self._nakagami_m = nakagami_m  # 0: no fading
+        self._nakagami_shape = nakagami_shape  # 0: no fading
         self._gamma: Callable[[float, float], float] = random.gammavariate
 
     def _look_around(self, station: Station) -> None:
@@ -64,7 +64,7 @@ class SnirMedium(DcfMedium):
         station.arrivals = [Arrival(self._stations[node], powers[node]) for node in reached]
 
     def _faded(self, arrivals: list[Arrival]) -> list[Arrival]:
-        shape = self._nakagami_m
+        shape = self._nakagami_shape
         if shape == 1:
             return [Arrival(each.station, -each.power * math.log(1.0 - self.draw())) for each in arrivals]
         return [Arrival(each.station, each.power * self._gamma(shape, 1 / shape)) for each in arrivals]
@@ -81,7 +81,7 @@ class SnirMedium(DcfMedium):
         if sender.topology_version != self.topology.version:
             self._look_around(sender)
         frame.hearers = sender.heard_by
-        arrivals = sender.arrivals if not self._nakagami_m else self._faded(sender.arrivals)
+        arrivals = sender.arrivals if not self._nakagami_shape else self._faded(sender.arrivals)
         frame.arrivals = arrivals
         if sender.lock is not None:
             sender.receive_s -= sender.lock.end - now
