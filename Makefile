@@ -7,7 +7,7 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
+.PHONY: demo docs fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
@@ -15,19 +15,23 @@ demo: $(COMPILED)
 test: $(COMPILED)
 	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
+# The guide as a site that needs no network: docs/_build/index.html.
+docs: $(READY)
+	$(VENV)/bin/python -m sphinx -q -b html docs docs/_build
+
 # Well-formed nonsense for every protocol, far more of it than in the tests.
 fuzz: $(COMPILED)
 	ROAMCAST_NONSENSE=100000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
 
 lint: $(READY)
-	$(VENV)/bin/ruff check setup.py src tests examples peers
+	$(VENV)/bin/ruff check setup.py src tests examples peers docs
 	$(VENV)/bin/mypy
 
 bench: $(COMPILED)
 	$(ROAMCAST) bench flood
 	$(ROAMCAST) bench spark
 	$(ROAMCAST) bench fidelity tests/reference/layout-*.json tests/reference/g-layout-*.json tests/reference/aodv-*.json
-	$(ROAMCAST) reproduce all --scale quick --out results
+	$(ROAMCAST) reproduce all --scale quick --most 16 --out results
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Roamcast needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'

@@ -1,4 +1,4 @@
-"""The direction of imports, and the purity of protocols, as ARCHITECTURE.md draws them."""
+"""The direction of imports and the purity of protocols, as ARCHITECTURE.md draws them, and the form of calls."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("analysis",),
     ("report", "bench"),
     ("papers",),
-    ("advise",),
+    ("advise", "library"),
     ("cli",),
     ("__main__",),
 )
@@ -44,6 +44,9 @@ BUILDS_ON: dict[str, set[str]] = {
     "somer_plus": {"trees"},
 }
 """Systems do not import each other. `routing` is a service, `trees` the lower layer of both SOMERs."""
+
+POSITIONAL_MAX = 5
+"""A call with more arguments than this names them."""
 
 MODULES = sorted(ROOT.rglob("*.py"))
 SYSTEMS = sorted(path.parent.name for path in (ROOT / "protocols").glob("*/__init__.py"))
@@ -124,6 +127,30 @@ def foreign_systems(system: str, tree: ast.AST) -> list[str]:
     return found
 
 
+def own_callables() -> set[str]:
+    """Names of Roamcast's own functions and classes that take a fixed number of arguments."""
+    fixed: set[str] = set()
+    variadic: set[str] = set()
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                fixed.add(node.name)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                (fixed if node.args.vararg is None else variadic).add(node.name)
+    return fixed - variadic | {"__init__", "cls"}
+
+
+def long_positional_calls(tree: ast.AST, callables: set[str]) -> list[str]:
+    """Calls of Roamcast's own functions and classes with more than five arguments that carry no name."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_MAX:
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in callables:
+                found.append(f"line {node.lineno}: {name} with {len(node.args)} positional arguments")
+    return found
+
+
 def import_graph(paths: Iterable[Path]) -> dict[str, set[str]]:
     """Which module needs which one to be imported."""
     known = {module_name(path): path for path in paths}
@@ -159,6 +186,20 @@ def test_systems_do_not_import_each_other(system: str) -> None:
     assert {path: names for path, names in found.items() if names} == {}
 
 
+def test_calls_with_many_arguments_name_them() -> None:
+    callables = own_callables()
+    found = {identity(path): long_positional_calls(parsed(path), callables) for path in MODULES}
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+def test_rows_of_the_trace_are_made_in_one_module() -> None:
+    for path in MODULES:
+        tree = parsed(path)
+        knows = any("roamcast.trace.schema.Record" in each.names for each in imports(tree))
+        made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Record"]
+        assert not (knows and made) or identity(path) == "trace/rows.py", f"{identity(path)}, line {made[0].lineno}"
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     try:
         TopologicalSorter(import_graph(MODULES)).prepare()
@@ -181,6 +222,9 @@ def test_the_checks_see_what_they_are_made_for() -> None:
     assert upward("world", ast.parse("from roamcast.protocols import api\nfrom roamcast.world import files")) == []
     assert foreign_systems("odmrp", ast.parse("from roamcast.protocols.overlays.search import Search")) != []
     assert foreign_systems("odmrp", ast.parse("from roamcast.protocols.routing import unicast")) == []
+    assert long_positional_calls(ast.parse("Frame(1, 2, 3, 4, 5, 6)"), {"Frame"}) != []
+    assert long_positional_calls(ast.parse("Frame(1, 2, 3, 4, 5, size=6)"), {"Frame"}) == []
+    assert long_positional_calls(ast.parse("table.select(1, 2, 3, 4, 5, 6)"), {"Frame"}) == []
     assert impure(ast.parse("import os.path")) != []
     assert impure(ast.parse("def f():\n    from time import monotonic")) != []
     assert impure(ast.parse("print('here')")) != []

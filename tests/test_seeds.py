@@ -14,7 +14,7 @@ from roamcast.seeds import derive, derive_int
 
 
 def test_the_derivation_never_changes() -> None:
-    """Known values: whoever changes them changes the meaning of every seed that was ever published."""
+    """Known values: changing them changes the meaning of every published seed."""
     assert derive_int(1, "workload", 7) == 15356957779743245298
     assert derive(1, "mobility").random() == 0.20004775101382932
 

@@ -4,9 +4,10 @@ An event's id is one integer: the publisher's address in the upper half, its run
 So an id is unique without coordination, cheap to compare, and one column in the trace.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from roamcast.fields import EventId, EventIdOrNone, Real, Time, Whole
 
@@ -17,6 +18,10 @@ NUMBER_BITS: Final = 32
 
 Content = Whole | Real | str
 """What interests look at: a number (intervals), a topic such as `fire/north` (topics), or an XML document (content)."""
+
+
+Signature = Annotated[bytes, Meta(max_length=68)]
+"""Opaque to every protocol."""
 
 
 def event_id(publisher: int, number: int) -> int:
@@ -32,6 +37,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
     payload: bytes = b""  # opaque to every protocol
     cause: EventIdOrNone = NO_EVENT  # id of the event whose receipt made the publisher publish this one
     utility: str = ""  # deadline or utility curve: what a receipt is worth by age (`roamcast.trace.utility`)
+    signature: Signature | None = None  # of the publisher, in a live network with identities (`live/signing.py`)
 
     @property
     def publisher(self) -> int:

@@ -5,7 +5,7 @@ checked when a message is decoded, so NaN, infinities, negative counters and abs
 protocols, before any of them runs. A test walks the messages of every protocol and refuses a bare `int` or `float`.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -33,7 +33,8 @@ SmallCounter = Annotated[int, Meta(ge=0, le=2**16 - 1)]
 SignedCounter = Annotated[int, Meta(ge=-(2**62), le=2**62 - 1)]
 """A whole number of either sign."""
 
-Hops = Annotated[int, Meta(ge=0, le=255)]
+HOPS_MAX: Final = 255
+Hops = Annotated[int, Meta(ge=0, le=HOPS_MAX)]
 """Hops, levels, times to live."""
 
 Level = Annotated[int, Meta(ge=0, le=2**31 - 1)]

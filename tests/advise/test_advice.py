@@ -1,9 +1,9 @@
 """From judgements to an answer, with made-up measures."""
 
-from roamcast.advise.advice import Advice, Dropped, Findings, Stage, give_advice
+from roamcast.advise.advice import Advice, give_advice
 from roamcast.advise.candidates import Candidate, candidate
 from roamcast.advise.demands import parse_demand
-from roamcast.advise.judgement import Question, Scores, judge
+from roamcast.advise.judgement import Dropped, Findings, Question, Scores, Stage, judge
 from roamcast.world.scenario import Scenario
 
 QUESTION = Question((parse_demand("delivery>=0.9"),), "latency_ms_mean", looks=4)
@@ -48,8 +48,9 @@ def test_a_certain_recommendation_with_its_lead_over_the_runner_up() -> None:
     assert found.evidence[0].dropped is None
     assert found.commands[0] == "roamcast simulate --scenario net.toml --protocol flooding"
     assert found.commands[1] == "roamcast key new network.key"
-    assert found.commands[2].startswith("roamcast node --protocol flooding --address 1 ")
-    assert found.commands[2].endswith("--site 1000x1000 --range 200 --key network.key")
+    assert found.commands[2] == "roamcast key certify network.authority node-1.node"
+    assert found.commands[3].startswith("roamcast node --protocol flooding --broadcast ")
+    assert found.commands[3].endswith("--site 1000x1000 --range 200 --key network.key --identity node-1.node")
 
 
 def test_level_candidates_are_named() -> None:
@@ -70,7 +71,7 @@ def test_a_better_one_that_may_miss_the_demand_is_left_open() -> None:
 def test_parameters_are_part_of_the_commands() -> None:
     found = advice(flooding=(0.97, 30.0), gossip=(0.97, 8.0))
     assert found.choice == "gossip probability=0.5"
-    assert all("--protocol gossip --set probability=0.5" in command for command in found.commands[::2])
+    assert all("--protocol gossip --set probability=0.5" in found.commands[at] for at in (0, 3))
 
 
 def test_nothing_meets_the_demand_and_what_comes_closest() -> None:

@@ -15,6 +15,13 @@ def test_a_demand_is_a_bound_on_a_measure() -> None:
     assert parse_demand("frames_total<=1e4") == Demand("frames_total", "<=", 10_000.0)
 
 
+def test_a_capacity_is_delivery_at_a_rate() -> None:
+    demand = parse_demand("capacity>=2.5")
+    assert demand == Demand("delivery_ratio", ">=", 0.95, 2.5)
+    assert (demand.key, str(demand)) == ("delivery_ratio@2.5", "capacity >= 2.5 per s")
+    assert short_name(demand.key) == "delivery at 2.5 per s"
+
+
 def test_its_margin_is_positive_inside_the_bound() -> None:
     assert parse_demand("delivery>=0.5").margin(0.75) == 0.25
     assert parse_demand("latency<=10").margin(30) == -20
@@ -41,6 +48,8 @@ def test_it_reads_as_it_was_written_with_its_unit() -> None:
         ("within(3h)>=0.9", "'within(3h)' is not a measure; allowed: delivery,"),
         ("latency<=-1", "latency is never below 0"),
         ("latency_common_ms_mean<=10", "is not a measure"),
+        ("capacity>=0", "write capacity>=2 for two events per second"),
+        ("capacity<=3", "write capacity>=2 for two events per second"),
     ],
 )
 def test_nonsense_is_refused_in_one_line(text: str, part: str) -> None:

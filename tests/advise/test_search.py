@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from roamcast.advise.advice import Advice, Stage
+from roamcast.advise.advice import Advice
 from roamcast.advise.candidates import Candidate, candidate
 from roamcast.advise.demands import parse_demand
-from roamcast.advise.judgement import Question
+from roamcast.advise.judgement import Question, Stage
 from roamcast.advise.search import Search
 from roamcast.campaign.conduct import Progress
 
@@ -65,7 +65,7 @@ def test_the_same_question_again_simulates_nothing(spark: SparkSession, found: A
     told: list[Progress] = []
     again = search(directory, FIELD, "delivery>=0.99").run(spark, on_progress=told.append)
     assert again == found
-    assert all(progress.done == progress.planned for progress in told)
+    assert all(progress.simulated == progress.running == 0 for progress in told)
 
 
 def test_nothing_meets_an_impossible_demand(spark: SparkSession, directory: Path) -> None:
@@ -80,3 +80,54 @@ def test_a_used_up_budget_ends_the_search_after_the_screening(spark: SparkSessio
     answer = search(directory, close, "delivery>=0.5").run(spark, budget_s=1e-9)
     assert answer.stages == (Stage(1, 5, 2, 2),)
     assert answer.outcome == "level"
+
+
+def test_the_screening_keeps_the_best_by_their_means(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is certain after one network, so only the rank decides; the leader and the flood of the middle go on."""
+    field = [candidate("flooding", {"jitter_s": jitter_s}) for jitter_s in (0.001, 0.2, 1.0)]
+    question = Question((parse_demand("delivery>=0.5"),), "latency_ms_mean", looks=2)
+    asked = Search(
+        SCENARIO,
+        field,
+        question,
+        tmp_path,
+        source="net.toml",
+        master="local[2]",
+        seeds=(1, 2),
+        keep=(2,),
+        look_around=False,
+    )
+    assert asked.runs_at_most() == 3 + 2
+    found = asked.run(spark)
+    assert found.stages[0] == Stage(1, 1, 3, 2)
+    slowest = next(each for each in found.evidence if each.label == "flooding jitter_s=1")
+    assert slowest.dropped is not None
+    assert slowest.dropped.reason == "screened out: rank 3 of 3"
+
+
+def test_progress_has_one_total_that_never_grows(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[Progress] = []
+    asked = search(tmp_path, FIELD, "delivery>=0.99", seeds=(2, 3))
+    asked.run(spark, on_progress=told.append)
+    totals = [progress.planned for progress in told]
+    assert totals[0] == asked.runs_at_most()
+    assert totals == sorted(totals, reverse=True)
+    assert told[-1].done == told[-1].planned
+
+
+def test_a_demand_on_capacity_is_one_on_delivery_at_that_rate(spark: SparkSession, tmp_path: Path) -> None:
+    found = search(tmp_path, FIELD[:2], "capacity>=3", seeds=(3, 4)).run(spark)
+    assert found.demands == ("capacity >= 3 per s",)
+    assert found.choice == "flooding"
+    assert found.evidence[0].measures["delivery_ratio@3"].mean > 0.95
+    assert found.evidence[1].standing == "misses"
+    assert (tmp_path / "stage-1-rate-3.toml").is_file()
+
+
+def test_it_says_why_and_when_it_would_be_another(found: Advice) -> None:
+    assert found.reasons[0] == "flooding: every node repeats every event once."
+    assert "delivery 1" in found.reasons[1]
+    assert found.reasons[2].startswith("It is ahead of gossip")
+    assert [each.what for each in found.elsewhere] == ["twice the rate", "no positions"]
+    assert all(each.is_choice for each in found.elsewhere)
+    assert found.warnings == ("The ideal radio has no collisions: real networks lose more and take longer.",)

@@ -12,7 +12,8 @@ from roamcast.world.scenario import Causal, Faults, Mobility, Run, Scenario, Wor
 from roamcast.world.simulator import simulate
 
 
-def test_the_same_as_in_the_summary_of_one_run(spark: SparkSession) -> None:
+@pytest.mark.parametrize("dependencies", ["a => b => c => d; a => c; x => b", "a => b [2s] => c [0.5] => d [1s]"])
+def test_the_same_as_in_the_summary_of_one_run(dependencies: str, spark: SparkSession) -> None:
     scenario = Scenario(
         nodes=60,
         area_m=(900, 900),
@@ -23,11 +24,13 @@ def test_the_same_as_in_the_summary_of_one_run(spark: SparkSession) -> None:
         workload=Workload(
             publishers=3,
             subscribers=5,
-            causal=Causal(dependencies="a => b => c => d; a => c; x => b", node_share=0.3, rate_per_s=0.5),
+            causal=Causal(dependencies=dependencies, node_share=0.3, rate_per_s=0.5),
         ),
     )
     table = simulate(Run(scenario=scenario, protocol="flooding", seed=3)).recorder.table()
-    expected = chains.causal_graphs(table.filter(pc.equal(table["kind"], pa.scalar("published")))).to_pylist()
+    published, waited = (table.filter(pc.equal(table["kind"], pa.scalar(kind))) for kind in ("published", "waited"))
+    assert bool(waited.num_rows) == ("[" in dependencies)
+    expected = chains.causal_graphs(published, waited).to_pylist()
     assert any(graph["complete"] < graph["expected"] for graph in expected)
     assert any(graph["complete"] == graph["expected"] for graph in expected)
     rows = causal_graphs(spark.createDataFrame(table.to_pandas()[list(_KEPT)])).drop("run_id").collect()
@@ -37,4 +40,4 @@ def test_the_same_as_in_the_summary_of_one_run(spark: SparkSession) -> None:
     }
 
 
-_KEPT = ("run_id", "kind", "t", "node", "event_id", "cause_id", "count")
+_KEPT = ("run_id", "kind", "t", "node", "event_id", "cause_id", "count", "value")

@@ -119,7 +119,8 @@ def test_every_measure_equals_the_summary_of_the_run(traces: Any, awkward: Any, 
 
 
 def test_a_new_measure_is_one_declaration(spark: SparkSession, traces: Any, awkward: Any) -> None:
-    """Drops per publication, as somebody might want it: the same over one run and on Spark, with no other code."""
+    """Drops per publication, a measure that a user might add: the same over one run and on Spark, with no other
+    code."""
     declared = {"drops_per_publication": count("dropped", col("detail").equals("too-old")) / count("published")}
     trace = spark.createDataFrame(pa.concat_tables([*traces.values(), awkward]))
     rows = evaluate(SparkRelations(trace), trace.select("run_id").distinct(), declared).collect()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from roamcast.causal import Role, Specification, parse_specification
+from roamcast.causal import Link, Role, Specification, parse_specification
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics
 
@@ -84,3 +84,30 @@ def test_refuses_nonsense_by_name(text: str, says: str) -> None:
 def test_refuses_copies_of_defined_types() -> None:
     with pytest.raises(ConfigurationError, match="copies = 2"):
         parse_specification("a: 0..1; a => b", copies=2)
+
+
+def test_links_may_be_probabilistic_and_delay_tolerant() -> None:
+    found = parse_specification("a => b [0.6]; b => c [30s] => d [50%, 1.5s]; a => d")
+    links = {
+        (found.types[cause].name, found.types[effect].name): found.link(cause, effect)
+        for cause, effect in found.dependencies
+    }
+    assert links == {
+        ("a", "b"): Link(0.6),
+        ("b", "c"): Link(1.0, 30.0),
+        ("c", "d"): Link(0.5, 1.5),
+        ("a", "d"): Link(),
+    }
+    assert parse_specification(str(found)) == found
+    assert parse_specification("a => b").links == ()
+    copies = parse_specification("a => b [0.25]", copies=2)
+    assert [copies.link(*arrow) for arrow in copies.dependencies] == [Link(0.25)] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a => b [0]", "a => b [1.2]", "a => b [often]", "a [0.5] => b", "a => b [0.5", "a => b [.5]; a => b", "a => b []"],
+)
+def test_links_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="dependencies"):
+        parse_specification(text)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from roamcast.advise.advice import Advice, Dropped, Estimate, Evidence, Stage
+from roamcast.advise.advice import Advice, Estimate, Evidence
+from roamcast.advise.judgement import Dropped, Stage
 from roamcast.cli import advise, main
 
 

@@ -29,7 +29,7 @@ class Process:
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "roamcast", "node", "--json", *options],
+            [sys.executable, "-m", "roamcast", "node", "--json", "--log-level", "error", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -84,7 +84,7 @@ class Chain:
         for neighbour in (address - 1, address + 1):
             if 0 <= neighbour < len(self._ports):
                 options += ["--peer", f"127.0.0.1:{self._ports[neighbour]}"]
-        return [*options, "--subscribe", "0..100"]
+        return [*options, "--language", "intervals", "--subscribe", "0..100"]
 
     def close(self) -> None:
         for node in self.nodes.values():

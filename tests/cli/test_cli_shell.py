@@ -1,6 +1,7 @@
 """The command line by running it: what all commands share, and `roamcast protocols`."""
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -62,14 +63,14 @@ def test_help_does_not_wait_for_the_heavy_libraries() -> None:
         (["--fly"], "No such option: --fly"),
         (["protocols", "--fly"], "No such option: --fly"),
         (["protocols", "extra"], "protocol: 'extra' is unknown"),
-        (["node", "--peer", "127.0.0.1:9"], "Missing option '--address'"),
+        (["node", "--peer", "127.0.0.1:9"], "--address: must be given"),
         (["node", "--address", "one", "--peer", "127.0.0.1:9"], "Invalid value for '--address'"),
         (["node", "--address", "1", "--peer", "nine"], "--peer: 'nine' is not an endpoint"),
         ([*NODE, "--site", "10x10"], "--site and --range: must be given"),
         ([*NODE, "--position", "here"], "--position: 'here' is not a place"),
         ([*NODE, "--duration", "-1"], "--duration = -1: must be above 0"),
         ([*NODE, "--language", "klingon"], "language: 'klingon' is unknown"),
-        ([*NODE, "--subscribe", "5"], "interest: '5' is not a range"),
+        ([*NODE, "--subscribe", "a//b"], "interest: "),
         ([*NODE, "--trace", "/proc/x"], "trace: cannot write to '/proc/x'"),
     ],
 )
@@ -115,3 +116,38 @@ def test_protocols_are_readable_without_json(capfd: pytest.CaptureFixture[str]) 
     for protocol in PROTOCOLS.values():
         for parameter in protocol.Parameters.__struct_fields__:
             assert parameter in out
+
+
+def test_the_version_for_programs(capfd: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = roamcast(capfd, "--version", "--json")
+    assert status == 0
+    assert json.loads(out) == {"version": __version__, "form": FORM, "python": platform.python_version()}
+
+
+@pytest.mark.parametrize("arguments", [[], ["simulate"], ["campaign"], ["campaign", "run"]])
+def test_h_is_short_for_help(capfd: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert roamcast(capfd, *arguments, "-h") == roamcast(capfd, *arguments, "--help")
+
+
+def test_a_missing_extra_is_named(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql")
+
+    monkeypatch.setattr(cli, "import_module", missing)
+    status, out, err = roamcast(capfd, "campaign", "run")
+    assert (status, out) == (2, "")
+    assert err == "roamcast: pyspark is not installed; this command needs it: pip install 'roamcast[spark]'\n"
+
+
+def test_the_shell_completes_commands_and_their_options() -> None:
+    script = "from roamcast.cli import main; import sys; sys.argv = ['roamcast']; main()"
+    for words, expected in [("roamcast simul", "simulate"), ("roamcast simulate --proto", "--protocol")]:
+        environment = {
+            "PYTHONPATH": str(SOURCE),
+            "_ROAMCAST_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+        }
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert expected in done.stdout.split(), done.stderr

@@ -16,8 +16,6 @@ from roamcast.seeds import Random
 MESSAGES = int(os.environ.get("ROAMCAST_NONSENSE", "400"))
 PARAMETERS: dict[str, dict[str, Any]] = {"overlays": {"brokers": "1-2"}}
 DEPLOYABLE = [name for name, protocol in PROTOCOLS.items() if not protocol.is_limit]
-STAYS_MISLED = {"waymark"}
-"""Hearsay is believed by nodes that do not hear the node it is about; it has no end until records are signed."""
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
@@ -25,8 +23,7 @@ STAYS_MISLED = {"waymark"}
 def test_a_network_survives_nonsense_and_recovers(name: str, seed: int) -> None:
     outcome = attack(Attack(name, MESSAGES, seed, PARAMETERS.get(name, {})))
     assert outcome.frames_per_message < 50
-    if name not in STAYS_MISLED:
-        assert outcome.delivered == outcome.expected
+    assert outcome.delivered == outcome.expected
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -207,6 +207,6 @@ def test_numbers_outside_the_range_of_their_field_are_dropped(fields: list[objec
 
 
 def test_fields_that_a_later_version_adds_are_ignored() -> None:
-    decoded = CODEC.decode(with_body(msgspec.msgpack.encode([16, 1, [1, 0.5, 42, b"", 0, "", "new"], "new"])))
+    decoded = CODEC.decode(with_body(msgspec.msgpack.encode([16, 1, [1, 0.5, 42, b"", 0, "", None, "new"], "new"])))
     assert isinstance(decoded, Datagram)
     assert decoded.message == Flood(1, Event(1, 0.5, 42))

@@ -43,6 +43,7 @@ class NodeProcess:
     def __init__(self, address: int, ports: dict[int, int]) -> None:
         peers = sorted({a + b - address for a, b in LINKS if address in (a, b)})
         options = ["--address", str(address), "--listen", f"127.0.0.1:{ports[address]}", "--protocol", "overlays"]
+        options += ["--language", "intervals"]
         for peer in peers:
             options += ["--peer", f"127.0.0.1:{ports[peer]}"]
         for name, value in SETTINGS.items():

@@ -1,4 +1,4 @@
-"""Nodes with a key: they talk to each other, and to nobody else."""
+"""Nodes with a key: they talk to each other only."""
 
 import asyncio
 from pathlib import Path

@@ -152,7 +152,7 @@ def test_key_files(tmp_path: Path) -> None:
         write_ring(path, RING)
     write_ring(path, RING.rotated(5.0), replace=True)
     assert [key.id for key in read_ring(path).keys] == [1, 2]
-    assert fingerprint(RING.keys[0]) != fingerprint(read_ring(path).keys[1])
+    assert fingerprint(RING.keys[0].secret) != fingerprint(read_ring(path).keys[1].secret)
     ring = RING
     for _ in range(600):
         ring = ring.rotated(5.0)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from roamcast.campaign.conduct import Progress
 from roamcast.campaign.file import load_campaign
 from roamcast.campaign.plan import points
 from roamcast.campaign.text import campaign_text
@@ -18,8 +19,10 @@ from roamcast.errors import ConfigurationError
 from roamcast.papers.catalogue import FIGURES, figures_named
 from roamcast.papers.estimate import Estimate, Sample, draw, judge, verdict
 from roamcast.papers.figure import Claim, Curve, Figure, Region, Scale, Values, as_measured, at_least, at_most, between
+from roamcast.papers.listing import listed
 from roamcast.papers.reproduce import Reproduction
 from roamcast.papers.shapes import excess, gain_over, index_to_worst, saving, to_minimum, to_smallest_of_all
+from roamcast.papers.sources import changed, sources_of
 from roamcast.papers.summary import last_results, read_summary, write_summary
 from roamcast.trace.measures import MEASURES
 
@@ -157,6 +160,8 @@ def test_a_figure_from_end_to_end(spark: SparkSession, tmp_path: Path) -> None:
     figure = small_figure()
     summary = Reproduction(figure, "quick", tmp_path, master="local[2]").run(spark)
     assert (summary.runs, summary.seeds, summary.failed) == (12, 3, ())
+    assert (summary.looks, summary.runs_of_paper, summary.exhausted) == ((3,), 3, True)
+    assert set(summary.sources) == {"simulator", "flooding", "gossip"}
     assert [claim.verdict for claim in summary.claims] == ["holds", "fails"]
     assert [(point.curve, point.x) for point in summary.points] == [
         ("flooding", 6),
@@ -184,7 +189,7 @@ def test_a_summary_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_figures_are_found_by_name() -> None:
     assert [figure.id for figure in figures_named("somer-6.5")] == ["somer-6.5"]
-    assert len(figures_named("somer")) == 11
+    assert len(figures_named("somer")) == 12
     assert figures_named("all") == list(FIGURES.values())
     with pytest.raises(ConfigurationError, match="somer-9"):
         figures_named("somer-9.9")
@@ -214,9 +219,10 @@ def test_the_command_line_lists_and_refuses(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="0"):
         main(["reproduce", "--list", "--json", "--out", str(tmp_path)])
-    listed = json.loads(capsys.readouterr().out)
-    assert {row["figure"] for row in listed} == FIGURES.keys()
-    assert {row["result"] for row in listed} == {"not yet run"}
+    told = json.loads(capsys.readouterr().out)
+    assert {row["figure"] for row in told} == FIGURES.keys()
+    assert {row["result"] for row in told} == {"not yet run"}
+    assert all(row["claims"] == [] and row["runs_of_paper"] > 0 for row in told)
     for arguments in (["reproduce", "somer-9.9"], ["reproduce"]):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
@@ -235,7 +241,60 @@ def test_the_list_shows_results_of_ones_own_before_those_of_the_book(
     write_summary(msgspec.structs.replace(kept, claims=()), Path("results/geo-3c-quick/summary.json"))
     with pytest.raises(SystemExit, match="0"):
         main(["reproduce", "--list", "--json"])
-    listed = {row["figure"]: (row["result"], row["from"]) for row in json.loads(capsys.readouterr().out)}
-    assert listed["geo-3c"] == ("no claims", "results")
-    assert listed["geo-3a"] == (other.score, str(book))
-    assert listed["somer-6.1"] == ("not yet run", "")
+    told = {row["figure"]: (row["result"], row["from"]) for row in json.loads(capsys.readouterr().out)}
+    assert told["geo-3c"] == ("no claims of the paper", "results")
+    assert told["geo-3a"] == (other.score, str(book))
+    assert told["somer-6.1"] == ("not yet run", "")
+
+
+def test_a_figure_stops_when_its_claims_are_decided_and_resumes_where_it_stopped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    figure = small_figure()
+    tables = figure.quick | {"seeds": 40, "grid": {"scenario.nodes": [6, 12]}}
+    sure, never = figure.claims[1], Claim("unknowable", "", lambda at: at["nobody"][12], at_least(0))
+    decided = msgspec.structs.replace(figure, quick=tables, paper_scale=tables, claims=(sure,))
+    looks: list[int] = []
+    summary = Reproduction(decided, "quick", tmp_path, master="local[2]").run(
+        spark, on_look=lambda seen: looks.append(seen.seeds)
+    )
+    assert looks == [8]
+    assert (summary.seeds, summary.exhausted, summary.count("fails")) == (8, False, 1)
+    open_ended = msgspec.structs.replace(decided, claims=(sure, never))
+    seen: list[Progress] = []
+    again = Reproduction(open_ended, "quick", tmp_path, master="local[2]", most=20).run(spark, seen.append)
+    assert seen[0].done == 8 * 4  # what the first attempt left is not simulated again
+    assert (again.looks, again.seeds) == ((8, 16), 16)
+    assert [claim.verdict for claim in again.claims] == ["fails", "undecided"]
+    assert again.command.endswith("--most 20")
+
+
+def test_a_result_is_older_when_a_part_of_its_sources_changed() -> None:
+    today = sources_of({"protocols": ["flooding", {"name": "somer"}, {"name": "ps-maodv"}]})
+    assert list(today) == ["simulator", "flooding", "ps-maodv", "somer"]
+    assert len(set(today.values())) == 4
+    assert changed(today, today) == ()
+    assert changed(today | {"somer": "0"}, today) == ("somer",)
+    assert changed({}, today) == ("unknown",)
+
+
+def test_the_list_tells_scale_seeds_and_verdicts(tmp_path: Path) -> None:
+    figure = FIGURES["geo-3c"]
+    kept = read_summary(Path(__file__).parents[2] / "docs/results/data/geo-3c.json")
+    fresh = msgspec.structs.replace(
+        kept,
+        scale="paper",
+        seeds=200,
+        sources=sources_of(figure.campaign("paper")),
+        claims=tuple(
+            msgspec.structs.replace(old, statement=claim.statement)
+            for old, claim in zip(kept.claims, figure.claims, strict=True)
+        ),
+    )
+    write_summary(fresh, tmp_path / "geo-3c.json")
+    (row,) = (row for row in listed(tmp_path / "none", tmp_path) if row.figure == "geo-3c")
+    assert (row.at_paper_scale, row.exhausted, row.older) == (True, True, [])
+    assert row.holds + row.fails + row.undecided == len(row.claims) == len(figure.claims)
+    write_summary(msgspec.structs.replace(fresh, claims=fresh.claims[:1]), tmp_path / "geo-3c.json")
+    (row,) = (row for row in listed(tmp_path / "none", tmp_path) if row.figure == "geo-3c")
+    assert row.older == ["claims"]

@@ -29,7 +29,8 @@ GRAPHS = causal_graphs(STORY, ROLES)
 
 
 def test_events_are_anti_symmetric_but_nodes_are_not() -> None:
-    """Section 5.1: whoever asks also gets the answer, so the nodes' graph has a circle though the events' has none."""
+    """Section 5.1: the node that asks also gets the answer, so the graph of nodes has a cycle though that of events has
+    none."""
     assert node_arcs(STORY, ROLES) == {
         (COMMANDER, AIRCRAFT),
         (COMMANDER, OTHER_AIRCRAFT),

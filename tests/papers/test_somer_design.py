@@ -109,7 +109,7 @@ def test_4_3_1_a_node_far_from_its_root_branches_off_and_crops_until_levels_meet
     net.run(8.0)
     assert set(trees(net).values()) == {0}
     assert levels(net)[13] == 13
-    net.run(4.0)  # everybody above level 7 draws at the next refresh, and alpha D_T is 1
+    net.run(4.0)  # every node above level 7 draws at the next refresh, and alpha D_T is 1
     assert len(set(trees(net).values())) > 1
     at = levels(net)
     for a, b in line(14):

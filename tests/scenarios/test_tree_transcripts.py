@@ -1,7 +1,7 @@
 """Golden transcripts: small stories, told by the protocols frame by frame.
 
 Each story is compared with the text file of its name. After a change that is meant, look at the difference, then write
-the files anew with `ROAMCAST_WRITE_TRANSCRIPTS=1 pytest tests/scenarios`.
+the files again with `ROAMCAST_WRITE_TRANSCRIPTS=1 pytest tests/scenarios`.
 """
 
 import os

@@ -6,8 +6,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roamcast.events import Event, event_id
+from roamcast.events import NO_EVENT, Event, event_id
+from roamcast.protocols.api import NOBODY
 from roamcast.trace.recorder import BATCH_ROWS, Recorder
+from roamcast.trace.rows import delivered_row, dropped_row, structure_row
 from roamcast.trace.schema import SCHEMA, Kind, Record
 
 INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
@@ -87,11 +89,30 @@ def test_many_rows_come_in_several_batches_and_reading_them_changes_nothing() ->
     assert read_often.trace_hash() == read_once.trace_hash()
 
 
-def test_a_delivery_is_the_row_that_the_schema_describes() -> None:
+def check_same(fast: Recorder, row: Record) -> None:
+    slow = recorded([row])
+    assert fast.table().equals(slow.table())
+    assert fast.table().equals(straight([row]))
+
+
+def test_the_fast_path_of_a_delivery_makes_the_same_row() -> None:
     for cause in (0, event_id(1, 9)):
         event = Event(event_id(3, 5), 1.5, 7, b"12345", cause)
-        short, long = Recorder("run"), Recorder("run")
-        short.delivered(2.25, 8, event, 4)
-        long.add(Record(2.25, "delivered", 8, 3, event.id, cause or None, 0.75, 4, 5))
-        assert short.table().equals(long.table())
-        assert short.trace_hash() == long.trace_hash()
+        fast = Recorder("run")
+        fast.delivered(2.25, 8, event, 4)
+        check_same(fast, delivered_row(2.25, 8, event, 4))
+
+
+def test_the_fast_path_of_a_drop_makes_the_same_row() -> None:
+    for event in (NO_EVENT, event_id(3, 5)):
+        fast = Recorder("run")
+        fast.dropped(2.25, 8, "no-route", event)
+        check_same(fast, dropped_row(2.25, 8, "no-route", event))
+
+
+def test_the_fast_path_of_structure_makes_the_same_row() -> None:
+    for peer in (NOBODY, 0, 4):
+        for detail in ("", "5:1"):
+            fast = Recorder("run")
+            fast.structure(2.25, 8, "parent", peer=peer, value=3.5, detail=detail)
+            check_same(fast, structure_row(2.25, 8, "parent", peer=peer, value=3.5, detail=detail))

@@ -92,9 +92,45 @@ def test_chains_that_should_go_on_are_ways_to_the_ends() -> None:
     assert [len(players) for players in workload.players] == [2, 2, 2, 2, 1]
     pool = Workload().pool
     first = [players[0] for players in workload.players]
-    assert workload.chains(first[0], pool) == 2 * 1 + 2 * 1 + 2  # through b, through c, and to d
-    assert [workload.chains(first[at], pool + at) for at in (1, 2, 3, 4)] == [1, 1, 0, 0]
-    assert workload.chains(first[0], 3) is None
+    of = [workload.published(Event(event_id(node, 1), 0.0, pool + at)) for at, node in enumerate(first)]
+    assert of == [2 * 1 + 2 * 1 + 2, 1, 1, 0, 0]  # through b, through c, and to d
+    assert workload.published(Event(event_id(first[0], 2), 0.0, 3)) is None
+
+
+UNSURE = "a => b [0.5]; b => c [0.5]"
+
+
+def fated(protocol: str, seed: int = 3, **causal: Any) -> tuple[list[dict[str, Any]], Any]:
+    run = Run(scenario=scenario(nodes=60, **causal), protocol=protocol, seed=seed)
+    table = simulate(run).recorder.table()
+    return [row for row in table.to_pylist() if row["kind"] == "published"], table
+
+
+def test_probabilistic_links_meet_the_same_fate_under_every_protocol() -> None:
+    rows, table = fated("flooding", dependencies=UNSURE, rate_per_s=1.0)
+    begun = [row["count"] for row in rows if row["cause_id"] is None]
+    assert 0.3 < sum(count == 0 for count in begun) / len(begun) < 0.7  # half of the initiations cause nothing
+    other, _ = fated("gossip", dependencies=UNSURE, rate_per_s=1.0)
+    key = [(row["node"], row["t"], row["count"]) for row in rows if row["cause_id"] is None]
+    assert key == [(row["node"], row["t"], row["count"]) for row in other if row["cause_id"] is None]
+    summary = summarise(table)
+    assert summary["chains"] == sum(begun)
+    assert summary["chain_completion_ratio"] == 1.0  # what fate does not allow is not missed
+
+
+def test_delay_tolerant_links_take_their_time_and_are_not_charged() -> None:
+    prompt = summarise(fated("flooding", dependencies="a => b => c")[1])
+    rows, table = fated("flooding", dependencies="a => b [4s] => c")
+    waited = {row["event_id"]: row["value"] for row in table.to_pylist() if row["kind"] == "waited"}
+    of_b = [row for row in rows if row["cause_id"] is not None and row["value"] == Workload().pool + 1]
+    assert of_b
+    times = {row["event_id"]: row["t"] for row in rows}
+    for row in of_b:
+        assert 0 < waited[row["event_id"]] <= 4
+        assert row["t"] - times[row["cause_id"]] >= waited[row["event_id"]]
+    ends = [row for row in rows if row["value"] == Workload().pool + 2]
+    assert all(waited[row["event_id"]] == waited[row["cause_id"]] for row in ends)  # of the whole chain so far
+    assert summarise(table)["chain_time_ms_mean"] == pytest.approx(prompt["chain_time_ms_mean"], rel=0.5)
 
 
 def test_a_trace_shows_whole_chains() -> None:

@@ -9,9 +9,11 @@ from typing import Literal
 import msgspec
 
 from roamcast.advise.candidates import Candidate
-from roamcast.advise.judgement import Judgement, Question, Standing, shortfall
+from roamcast.advise.demands import measure_of
+from roamcast.advise.judgement import Dropped, Findings, Judgement, Question, Stage, Standing, shortfall
+from roamcast.advise.reasons import reasons
+from roamcast.advise.validity import warnings
 from roamcast.analysis.intervals import Interval, Observations, difference, mean_interval
-from roamcast.trace.measures import RUN_MEASURES
 from roamcast.world.scenario import Scenario
 
 Outcome = Literal["certain", "level", "cautious", "unclear", "none"]
@@ -20,19 +22,9 @@ were not told apart. cautious: others may be better, but whether they meet the d
 so of all. none: all certainly miss them."""
 
 KEY_FILE = "network.key"
+AUTHORITY_FILE = "network.authority"
+IDENTITY_FILE = "node-1.node"
 GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
-
-
-class Stage(msgspec.Struct, frozen=True):
-    number: int
-    seeds: int  # networks that each candidate has met
-    candidates: int
-    kept: int
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    stage: int
-    reason: str
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -55,6 +47,18 @@ class Evidence(msgspec.Struct, frozen=True):
     dropped: Dropped | None
 
 
+class Elsewhere(msgspec.Struct, frozen=True):
+    """The best candidate in a network that differs in one respect, by means over few networks."""
+
+    what: str  # how it differs
+    first: str
+    is_choice: bool
+    meets: bool  # whether it meets the demands there
+    cost: float | None  # the objective of the first one there
+    choice_cost: float | None  # and of the choice; none if nothing arrived
+    choice_meets: bool
+
+
 class Advice(msgspec.Struct, frozen=True):
     scenario: str
     demands: tuple[str, ...]
@@ -63,21 +67,15 @@ class Advice(msgspec.Struct, frozen=True):
     stages: tuple[Stage, ...]
     outcome: Outcome
     choice: str | None  # what is recommended; if nothing meets the demands, what comes closest
-    level: tuple[str, ...]  # who meets the demands too and is as good, or was not told apart
-    open: tuple[str, ...]  # who may be better, if it meets the demands
-    runner_up: str | None  # the next of those that meet the demands, or may if nobody certainly does
+    level: tuple[str, ...]  # others that meet the demands and are as good, or cannot be distinguished
+    open: tuple[str, ...]  # others that may be better, if they meet the demands
+    runner_up: str | None  # the next of those that meet the demands; if none certainly does, of those that may
     lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
     commands: tuple[str, ...]
-
-
-class Findings(msgspec.Struct):
-    """What a search has gathered."""
-
-    scores: dict[str, dict[str, Observations]] = {}  # the last that is known of everybody
-    standings: dict[str, Standing] = {}
-    dropped: dict[str, Dropped] = {}
-    stages: list[Stage] = []
+    reasons: tuple[str, ...] = ()  # why the choice is the choice
+    elsewhere: tuple[Elsewhere, ...] = ()  # where it would be another
+    warnings: tuple[str, ...] = ()  # what about the scenario is beyond what was validated
 
 
 def give_advice(
@@ -115,6 +113,8 @@ def give_advice(
         lead=lead,
         evidence=tuple(_evidence(candidates[name], findings) for name in order),
         commands=() if choice is None else commands(candidates[choice], source, scenario),
+        reasons=() if choice is None else reasons(question, choice, ranked, findings, candidates),
+        warnings=warnings(scenario),
     )
 
 
@@ -133,20 +133,23 @@ def estimate(found: Interval) -> Estimate:
 
 
 def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str, ...]:
-    """What simulates the choice, makes a key for the network, and runs the choice live."""
+    """What simulates the choice, makes a key for the network and an identity for a node, and runs the choice live."""
     chosen = ["--protocol", candidate.protocol, *candidate.settings]
     width_m, height_m = scenario.area_m
     site = ["--site", f"{width_m:g}x{height_m:g}", "--range", f"{scenario.radio.range_m:g}"]
-    live = ["--address", "1", "--broadcast", GROUP, "--language", scenario.workload.language, *site, "--key", KEY_FILE]
+    keys = ["--key", KEY_FILE, "--identity", IDENTITY_FILE]
+    live = ["--broadcast", GROUP, "--language", scenario.workload.language, *site, *keys]
     return (
         shlex.join(["roamcast", "simulate", "--scenario", source, *chosen]),
         shlex.join(["roamcast", "key", "new", KEY_FILE]),
+        shlex.join(["roamcast", "key", "certify", AUTHORITY_FILE, IDENTITY_FILE]),
         shlex.join(["roamcast", "node", *chosen, *live]),
     )
 
 
 def _rank(question: Question, name: str, last: Judgement, findings: Findings) -> tuple[bool, bool, float, float]:
-    """Who is left before who was dropped; among these who meets the demands by the means, then by the objective."""
+    """Candidates that are left come before those that were dropped; then those whose means meet the demands; then by
+    the objective."""
     measured = findings.scores.get(name, {})
     if not _is_complete(question, measured):
         return True, True, 1.0, 0.0
@@ -166,9 +169,9 @@ def _evidence(candidate: Candidate, findings: Findings) -> Evidence:
         candidate.parameters,
         findings.standings.get(candidate.label),
         {
-            measure: estimate(mean_interval(values.values(), most=RUN_MEASURES[measure].most))
+            measure: estimate(mean_interval(values.values(), most=measure_of(measure).most))
             for measure, values in measured.items()
             if values
         },
-        findings.dropped.get(candidate.label),
+        dropped=findings.dropped.get(candidate.label),
     )

@@ -1,7 +1,7 @@
-"""Who is asked: every protocol that can be deployed, as it comes and with its influential parameters varied.
+"""The candidates: every protocol that can be deployed, with its defaults and with its influential parameters varied.
 
-One parameter is varied at a time. That finds most of what there is to find at a cost that grows with the number of
-parameters and not with its power; whoever wants the corners too runs a campaign with a grid.
+One parameter is varied at a time. That finds most improvements at a cost that is linear in the number of parameters,
+not exponential. To search combinations, run a campaign with a grid.
 """
 
 from collections.abc import Iterable
@@ -26,12 +26,14 @@ TUNABLES: dict[str, dict[str, tuple[Value, ...]]] = {
     # how many trees, and how fast they learn of each other
     "somer-plus": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
     "somer": {"root_density": (0.03, 0.18), "refresh_period_s": (3.0,), "advertisement_period_s": (5.0,)},
-    # how long answers are collected before an event is sent for them, and how often the mesh is renewed
-    "odmrp": {"answer_pause_s": (0.02,), "refresh_interval_s": (2.0, 10.0), "mobility_prediction": (True,)},
-    # cells need about twenty neighbours per node; fewer rendezvous points signal less
-    "georendezvous": {"graph": ("cells",), "rendezvous_points": (2, 4), "refresh_period_s": (20.0,)},
+    # whether the mesh is built before the first event, and how often it is renewed
+    "odmrp": {"advertisement": (False,), "refresh_interval_s": (5.0, 30.0), "mobility_prediction": (True,)},
+    # the paper's n and m: fewer rendezvous points signal less, more are nearer; cells need about twenty neighbours
+    "georendezvous": {
+        "graph": ("cells",), "rendezvous_points": (2, 8), "nearest_points": (2,), "refresh_period_s": (20.0,)
+    },
     # how many brokers, and how soon a silent one is given up
-    "overlays": {"broker_share": (0.2, 0.7), "update_period_s": (10.0,), "home_timeout_s": (10.0,)},
+    "overlays": {"broker_share": (0.05, 0.3), "update_period_s": (10.0,), "home_timeout_s": (10.0,)},
     # what a hello is worth, how soon leaves confirm, and how long events without a path are kept
     "waymark": {"hello_price": (0.4, 4.0), "receipt_s": (0.05,), "custody_s": (0.0,)},
 }

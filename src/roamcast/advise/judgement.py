@@ -1,4 +1,4 @@
-"""What the measures so far allow to say, and who needs to be looked at again.
+"""What can be concluded from the measures so far, and which candidates need more runs.
 
 Everything is said about means over networks, from observations that are paired by seed:
 
@@ -11,9 +11,9 @@ Many candidates are tested, and again at every look. The probability that any st
 dropped is at most 1 - `confidence`: it is shared evenly among the planned looks, at each look evenly between demands
 and objective. There Holm's method corrects for the number of candidates times demands, Bonferroni's for that of rivals.
 
-A look drops who certainly misses a demand, and who is certainly worse than the *leader*: the best mean of the objective
-among those that certainly meet all demands. The question is settled when nobody is left, or when the leader is left
-with rivals to which the difference is certainly smaller than `indifference` of its mean.
+A look drops candidates that certainly miss a demand and those that are certainly worse than the *leader*: the best mean
+of the objective among those that certainly meet all demands. The question is settled when no candidate is left, or when
+the leader is left with rivals to which the difference is certainly smaller than `indifference` of its mean.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,8 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def measures(self) -> list[str]:
-        return list(dict.fromkeys([*(demand.measure for demand in self.demands), self.objective]))
+        """Keys of what is judged (`Demand.key`)."""
+        return list(dict.fromkeys([*(demand.key for demand in self.demands), self.objective]))
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -55,9 +56,30 @@ class Judgement(msgspec.Struct, frozen=True):
 
     standings: dict[str, Standing]
     leader: str | None
-    kept: list[str]  # who goes on, by the mean of the objective
-    dropped: dict[str, str]  # and why not
+    kept: list[str]  # candidates that go on, by the mean of the objective
+    dropped: dict[str, str]  # the others, and why
     settled: bool
+
+
+class Stage(msgspec.Struct, frozen=True):
+    number: int
+    seeds: int  # networks that each candidate has run in
+    candidates: int
+    kept: int
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    stage: int
+    reason: str
+
+
+class Findings(msgspec.Struct):
+    """What a search has gathered."""
+
+    scores: dict[str, dict[str, Observations]] = {}  # the last result of each candidate
+    standings: dict[str, Standing] = {}
+    dropped: dict[str, Dropped] = {}
+    stages: list[Stage] = []
 
 
 def judge(question: Question, scores: Scores) -> Judgement:
@@ -90,13 +112,13 @@ def judge(question: Question, scores: Scores) -> Judgement:
 
 def shortfall(question: Question, measured: Mapping[str, Observations]) -> float:
     """By which share of its bound the worst demand is missed; negative if all are met."""
-    margins = [(demand.margin(fmean(measured[demand.measure].values())), demand.bound) for demand in question.demands]
+    margins = [(demand.margin(fmean(measured[demand.key].values())), demand.bound) for demand in question.demands]
     return max((-margin / (abs(bound) or 1.0) for margin, bound in margins), default=0.0)
 
 
 def _standings(question: Question, scores: Scores) -> dict[str, Standing]:
     tests = [(name, demand) for name in scores for demand in question.demands]
-    margins = [interval(map(demand.margin, scores[name][demand.measure].values())) for name, demand in tests]
+    margins = [interval(map(demand.margin, scores[name][demand.key].values())) for name, demand in tests]
     corrected = holm([margin.p for margin in margins])
     found: dict[str, set[Standing]] = {name: {"meets"} for name in scores}
     for (name, _), margin, p in zip(tests, margins, corrected, strict=True):
@@ -115,7 +137,7 @@ def _is_negligible(lead: Lead, zone: float) -> bool:
 
 
 def _missed(question: Question, measured: Mapping[str, Observations]) -> list[str]:
-    return [str(demand) for demand in question.demands if demand.margin(fmean(measured[demand.measure].values())) < 0]
+    return [str(demand) for demand in question.demands if demand.margin(fmean(measured[demand.key].values())) < 0]
 
 
 def _lacking(question: Question, measured: Mapping[str, Observations]) -> list[str]:

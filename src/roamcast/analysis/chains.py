@@ -29,12 +29,16 @@ def causal_graphs(trace: DataFrame) -> DataFrame:
     begun = published.where(f.col("cause_id").isNull() & (f.col("count") > 0)).select(
         RUN, f.col("event_id").alias("root_id"), f.col("t").alias("begun_s"), f.col("count").alias("expected")
     )
+    waited = of_kind(trace, "waited").select(RUN, "event_id", f.col("value").alias("waited_s"))
     ends = published.where(f.col("cause_id").isNotNull() & (f.col("count") == 0)).select(RUN, "event_id", "t")
-    ended = ends.join(roots(trace), [RUN, "event_id"]).join(begun, [RUN, "root_id"])
+    took_s = f.col("t") - f.col("begun_s") - f.coalesce("waited_s", f.lit(0.0))
+    ended = (
+        ends.join(waited, [RUN, "event_id"], "left").join(roots(trace), [RUN, "event_id"]).join(begun, [RUN, "root_id"])
+    )
     by_root = ended.groupBy(RUN, "root_id").agg(
         f.count(f.lit(1)).alias("complete"),
-        f.sum(f.col("t") - f.col("begun_s")).alias("times_s"),
-        f.max(f.col("t") - f.col("begun_s")).alias("last_s"),
+        f.sum(took_s).alias("times_s"),
+        f.max(took_s).alias("last_s"),
     )
     return (
         begun.join(by_root, [RUN, "root_id"], "left")

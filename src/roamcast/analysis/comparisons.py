@@ -1,10 +1,10 @@
-"""Who is better, and is it certain: paired t-tests between contenders that met the same networks.
+"""Which contender is better, and whether that is certain: paired t-tests over the same networks.
 
 Two contenders are compared seed by seed over the seeds that both have (`intervals.difference`).
 
-Among many contenders some look better than others by chance. So a contest does not ask who is best, but who can be
-ruled out: whoever is beaten by some other in a one-sided test. The truly best of k contenders meets k - 1 others. At
-the level (1 - confidence) / (k - 1) for each of these tests, the probability that it is ruled out is at most
+Among many contenders some look better than others by chance. So a contest does not ask which contender is best, but
+which can be ruled out: those that lose to another in a one-sided test. The truly best of k contenders meets k - 1
+others. At the level (1 - confidence) / (k - 1) for each of these tests, the probability that it is ruled out is at most
 1 - confidence. So the best is among those that are left with at least that confidence, whichever of them has the best
 mean; if one is left, it has won. (This is subset selection after Gupta, with Bonferroni's correction.)
 """
@@ -28,7 +28,7 @@ class Lead(NamedTuple):
 
 
 class Contest(NamedTuple):
-    """Who has the best mean, who else may be the best, and who is ruled out."""
+    """The contender with the best mean, those that may still be the best, and those that are ruled out."""
 
     best: str
     level: list[str]  # in order of their means, without the best

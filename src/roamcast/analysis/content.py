@@ -1,7 +1,7 @@
 """Which documents meet which interests, in Spark.
 
-Spark takes XPath as a constant only, not from a column, so the language evaluates itself, in Arrow batches. What it
-compiles from an interest or a document is remembered in the executor's Python, so the cost is that of the product of
+Spark takes XPath as a constant only, not from a column, so our own implementation evaluates it, in Arrow batches.
+Compiled interests and documents are cached in the executor's Python. The cost is proportional to the product of
 publications and open subscriptions within a run, at about a microsecond each.
 """
 

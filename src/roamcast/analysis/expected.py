@@ -1,11 +1,11 @@
-"""Who should have got what, by joins that do not explode. The definition is that of `roamcast.trace.pairs`.
+"""Which nodes should have received which events, by joins that stay small. `roamcast.trace.pairs` has the definition.
 
 A subscription's interest is a list of *terms*, each with the node that asks and the period in which it is open: number
 ranges or topic patterns. Comparing every publication with every term of its run would take the product of the two, so
-both are dealt into buckets first and only what falls into the same bucket of the same run is compared:
+both are put into buckets first, and only rows in the same bucket of the same run are compared:
 
 - Numbers: the span of a run's publications is cut into `BUCKETS` equal pieces. A publication is in one of them, a range
-  in each that it touches; so what is compared without matching is at most about one part in `BUCKETS` per edge.
+  in each that it touches; so at most about one comparison in `BUCKETS` per edge is wasted.
 - Topics: a pattern's bucket is its leading names, up to the first wildcard. A topic is in the buckets of all its
   prefixes, `a/b` in those of ``, `a` and `a/b`. Inside a bucket a regular expression made from the pattern decides.
 - Documents: each is compared with every open interest of its run, by the interest itself.

@@ -2,15 +2,15 @@
 
 **Means over seeds** (`mean_interval`). Student's interval, mean ± t(n - 1) s / sqrt(n), is right for measures whose
 distribution over networks is about normal. Many are not: where nine networks of ten deliver everything and the tenth is
-torn apart, most samples of twenty seeds hold one torn network or none, and Student's interval misses the mean far more
-often than it says. Two additions mend that:
+partitioned, most samples of twenty seeds contain one partitioned network or none, and Student's interval misses the
+mean far more often than it says. Two additions correct that:
 
 - *What was not seen.* With probability `confidence`, a kind of run that does not occur among n seeds has a probability
-  of at most p(n) = 1 - (1 - confidence)^(1 / n), about 3 / n. It is granted that such runs lie as far out as the
-  observations are spread, so that they move the mean by up to p(n) times the spread. The interval grows by that on the
-  side to which the observations are skewed, or by half of it on both sides if they are not. Shares that are skewed are
-  granted more: runs that lose half of what the median run has. If all observations are equal, nothing is known about
-  the spread, and the whole range of a share counts.
+  of at most p(n) = 1 - (1 - confidence)^(1 / n), about 3 / n. We assume that such runs lie outside the observations by
+  up to their spread, so they move the mean by up to p(n) times the spread. The interval grows by that on the side to
+  which the observations are skewed, or by half of it on both sides if they are not. For skewed shares we assume more:
+  runs that lose half of what the median run has. If all observations are equal, nothing is known about the spread, and
+  the whole range of a share counts.
 - *What cannot be.* A share lies between 0 and 1, and so does its interval. No measure whose values are all positive has
   an interval that goes below 0.
 
@@ -18,8 +18,9 @@ This is no theorem, since none can be had for arbitrary distributions without in
 It is calibrated: `tests/analysis/test_coverage.py` draws samples from real runs and holds the coverage to 0.94 or more.
 `docs/statistics.md` says how the intervals are to be read.
 
-**Several looks** (`look_confidence`). Who looks again and again and stops when the interval is narrow, stops too often
-when it is narrow by chance. Bonferroni's correction over the planned looks keeps the promise at whatever look it stops.
+**Several looks** (`look_confidence`). A procedure that looks repeatedly and stops once the interval is narrow stops too
+often when it is narrow by chance. Bonferroni's correction over the planned looks keeps the promise at whatever look it
+stops.
 
 **Differences** (`difference`). Contenders meet the same networks, so their difference is taken seed by seed. Under the
 hypothesis that two contenders are equally good the differences are symmetric, and Student's test is safe. Where many
@@ -94,7 +95,7 @@ def mean_interval(values: Iterable[float], *, most: float | None = None, confide
 
 
 def _reach(observed: Sequence[float], most: float | None) -> tuple[float, float]:
-    """How far below and above the observations a run that was not seen is granted to lie."""
+    """How far below and above the observations a run that was not seen is assumed to lie."""
     least, largest = min(observed), max(observed)
     spread = largest - least
     if spread <= ROUNDING * max(abs(least), abs(largest)):

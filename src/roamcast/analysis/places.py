@@ -1,7 +1,7 @@
 """Measures that compare the runs of one place: latency over pairs that all contenders delivered.
 
-Mean latency punishes whoever delivers late what others lose. Over the pairs that every contender delivered under the
-same seed, all are compared on the same events and receivers. These pairs are the relation `common` (columns
+Mean latency punishes a contender that delivers late what others lose. Over the pairs that every contender delivered
+under the same seed, all are compared on the same events and receivers. These pairs are the relation `common` (columns
 `latency_s`, `hops`) of the measures whose scope is a place.
 
 A group is what contends at one place under one seed. Its measures need the traces of all its runs, so they are computed

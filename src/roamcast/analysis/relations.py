@@ -42,7 +42,7 @@ class SparkRelations:
         self._met = met
 
     def __call__(self, name: str) -> DataFrame:
-        derived = {"pairs": self.pairs, "loads": self._loads, "graphs": self._graphs}
+        derived = {"pairs": self.pairs, "loads": self._loads, "graphs": self._graphs, "startup": self._startup}
         return derived[name]() if name in derived else of_kind(self._trace, name)
 
     def pairs(self) -> DataFrame:
@@ -69,6 +69,10 @@ class SparkRelations:
     def _loads(self) -> DataFrame:
         by_node = of_kind(self._trace, "load").groupBy(RUN, "node")
         return by_node.agg(*(f.sum(column).alias(name) for name, column in LOAD_COLUMNS.items()))
+
+    def _startup(self) -> DataFrame:
+        first = of_kind(self._trace, "published").groupBy(RUN).agg(f.floor(f.min("t")).alias("first_s"))
+        return of_kind(self._trace, "frame").join(first, RUN).where(f.col("t") < f.col("first_s"))
 
     def _graphs(self) -> DataFrame:
         return causal_graphs(self._trace) if self._has.causal else no_graphs(self._trace)

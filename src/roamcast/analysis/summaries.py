@@ -48,7 +48,7 @@ def paired_differences(
     """Per pair of points in `rivals` (`point`, `baseline`) and measure: the mean of value minus baseline's value.
 
     `relative` is the mean difference as a share of the baseline's mean over the same seeds. `p` is that of the paired
-    t-test, uncorrected: whoever shows several together corrects for their number (`intervals.holm`). `significant`
+    t-test, uncorrected; correct for their number (`intervals.holm`) where several are shown together. `significant`
     says whether the interval of this one difference excludes 0.
     """
     values = plan[["run_id", "point", "seed"]].merge(long, on="run_id").drop(columns="run_id")

@@ -1,1 +1,1 @@
-"""What `make bench` measures: how fast, and how true to other simulators."""
+"""What `make bench` measures: speed, and fidelity to other simulators."""

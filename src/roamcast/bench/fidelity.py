@@ -83,7 +83,14 @@ def flood_figures(layout: dict[str, Any], seed: int) -> Figures:
     actions += [Publish(t_s, source, 1, payload) for t_s, source in times]
     floods = sum(t_s < flood["measure_floods_started_before_s"] for t_s, _ in times)
     jitter_s = flood["rebroadcast_jitter_s"][1]
-    result = _run(layout, "flooding", {"jitter_s": jitter_s}, flood["duration_s"], seed, actions)
+    result = _run(
+        layout=layout,
+        protocol="flooding",
+        parameters={"jitter_s": jitter_s},
+        duration_s=flood["duration_s"],
+        seed=seed,
+        actions=actions,
+    )
     table = _measured(result, flood["measure_floods_started_before_s"])
     return {
         "reach": table.num_rows / (floods * (nodes - 1)),
@@ -99,7 +106,14 @@ def unicast_figures(layout: dict[str, Any], rate: float, seed: int) -> Figures:
     payload = padding(Packet, unicast["payload_bytes"])
     sent = packets(layout, rate, seed) if "radio" in layout else _packets_on_discs(layout, rate, seed)
     actions: list[Action] = [Publish(t_s, node, neighbour, payload) for t_s, node, neighbour in sent]
-    result = _run(layout, "roamcast.bench.payload:ToNeighbour", {}, unicast["duration_s"], seed, actions)
+    result = _run(
+        layout=layout,
+        protocol="roamcast.bench.payload:ToNeighbour",
+        parameters={},
+        duration_s=unicast["duration_s"],
+        seed=seed,
+        actions=actions,
+    )
     table = _measured(result, unicast["measure_packets_started_before_s"])
     return {
         "data_frames_per_packet": _frames(result, "Packet") / len(actions),

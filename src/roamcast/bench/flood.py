@@ -33,7 +33,7 @@ class FloodFigures(NamedTuple):
 
 
 def flood_run(nodes: int, duration_s: float, seed: int) -> tuple[Run, list[Action]]:
-    """What is simulated: the first nodes publish once a second, everybody subscribes to everything."""
+    """What is simulated: the first nodes publish once a second, all nodes subscribe to everything."""
     side_m = SIDE_M_OF_250 * sqrt(nodes / 250)
     random = derive(seed, "bench", "flood")
     payload = padding(Flood, PAYLOAD_BYTES)

@@ -8,7 +8,7 @@ One statement per line, words separated by blanks:
     jitter_s 0.01               a flood is repeated after a uniform time up to this
     payload_bytes 64            on top come 36 bytes of headers and a preamble of 192 µs
     node X_M Y_M                once per node, in the order of their numbers
-    flood T_S SOURCE            a payload for everybody; whoever hears it first repeats it once
+    flood T_S SOURCE            a payload for all; each node that hears it repeats it once
     packet T_S FROM TO          a payload for one neighbour, acknowledged
 
 A load for 802.11g says so, and how strong signals are:

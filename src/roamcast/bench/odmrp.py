@@ -2,8 +2,8 @@
 
 The subscriptions and the events are the golf forum's, drawn as the workload draws them. Free text is measured apart:
 remarks of three words out of 2,000, which hardly ever repeat, against subscriptions to how they begin or end. Digests
-are made before the clock runs, and the time to make one is measured apart. Times are of the processor, so that what
-else the machine does matters less.
+are made before the clock runs, and the time to make one is measured apart. Times are processor time, so that other load
+on the machine matters less.
 """
 
 from time import process_time

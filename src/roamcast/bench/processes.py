@@ -25,7 +25,7 @@ class Machine(msgspec.Struct, frozen=True):
     system: str
     python: str
     date: str  # UTC, when measuring began
-    load_average: float  # of the minute before; above about 0.5 somebody else was at work
+    load_average: float  # of the minute before; above about 0.5 the machine was busy with other work
 
 
 def this_machine() -> Machine:

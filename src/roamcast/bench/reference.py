@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     data_rate_mbps: float = 24.0
     broadcast_rate_mbps: float = 6.0
     payload_bytes: int = 64
-    neighbour_db: float = 3.0  # unicasts go to neighbours that are heard at least so much better than necessary
+    neighbour_db: float = 3.0  # unicasts go to neighbours whose signal exceeds the necessary one by at least this
     flood_sources: int = 8
     flood_period_s: float = 0.1
     flood_s: float = 3.0

@@ -6,7 +6,7 @@ them with the first deliveries and answer counts, ratios, latency percentiles, h
 with every other measure as well. Each runs in a process of its own with two threads, so that its memory can be told;
 the answers must agree.
 
-Three ways are timed. `files`: what a campaign without stored measures does, one task per group of files
+Three methods are timed. `files`: what a campaign without stored measures does, one task per group of files
 (`analysis.filewise`). `joins`: the independent twin, native expressions over all rows (`analysis.measures`). `stored`:
 what a report does, reading the measures that were stored with the runs; no Spark is started for it.
 """
@@ -61,19 +61,19 @@ def measure(deliveries: int, *, joins: bool = False) -> Measured:
             assert np.allclose(ours, theirs, rtol=1e-6), (engine, ours, theirs)
     files, duckdb = found["files"], found["duckdb"]
     return Measured(
-        written,
-        files["wall_s"],
-        files["peak_gib"],
-        found["joins"]["wall_s"] if joins else None,
-        duckdb["wall_s"],
-        duckdb["peak_gib"],
-        files["wall_s"] / duckdb["wall_s"],
-        found["stored"]["wall_s"],
+        deliveries=written,
+        spark_s=files["wall_s"],
+        spark_peak_gib=files["peak_gib"],
+        joins_s=found["joins"]["wall_s"] if joins else None,
+        duckdb_s=duckdb["wall_s"],
+        duckdb_peak_gib=duckdb["peak_gib"],
+        ratio=files["wall_s"] / duckdb["wall_s"],
+        stored_s=found["stored"]["wall_s"],
     )
 
 
 def write_trace(directory: Path, deliveries: int) -> int:
-    """A trace of about so many deliveries, in the layout of a campaign; how many they are."""
+    """Writes a trace with about this many deliveries, in the layout of a campaign; returns their exact number."""
     random = np.random.default_rng(1)
     per_run = EVENTS * (NODES - 1) * SHARE * ARRIVING
     written = 0
@@ -208,7 +208,7 @@ def _with_duckdb(directory: Path) -> tuple[float, list[Any], list[int]]:
 
 
 def _peak_gib(pids: list[int]) -> float:
-    """The most memory that the processes ever had, each at its own worst moment."""
+    """The sum of the processes' own peaks of memory."""
     total_kib = 0
     for pid in pids:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ Kind = TypeVar("Kind", Comparison, Forms)
 
 
 def store(directory: Path, measured: Comparison | Forms) -> Path:
-    """Keeps the measurements in `directory` and makes its page anew; answers with the page."""
+    """Keeps the measurements in `directory` and makes its page again; returns the page."""
     data = _data(directory, type(measured))
     data.parent.mkdir(parents=True, exist_ok=True)
     data.write_bytes(msgspec.json.format(msgspec.json.encode(measured), indent=1) + b"\n")

@@ -1,1 +1,1 @@
-"""Campaigns: many runs, planned from one file and simulated on Spark. Measuring them is the business of `analysis`."""
+"""Campaigns: many runs, planned from one file and simulated on Spark. `analysis` measures them."""

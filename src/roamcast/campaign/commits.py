@@ -3,9 +3,8 @@
     DIR/commits/00003-1f0c9a2e.json                       one batch: its files, its runs, where and from what they came
     DIR/trace/batch=00003/kind=delivered/….parquet        files; those that no commit names do not count
 
-A commit is one object, so a batch is there wholly or not at all. It names each file with size, rows and digest, which
-is how lost, cut or altered files are found (see `verify`). A commit may replace earlier ones (see `compact`): those
-do not count from then on.
+A commit is one object, so a batch is either complete or absent. It names each file with size, rows and digest, so that
+`verify` finds lost, truncated or altered files. A commit may replace earlier ones (`compact`), which no longer count.
 
 Should two commits name the same run, the later one does not count, unless the earlier one says that the run failed.
 

@@ -6,7 +6,8 @@ object, so a reader sees the old files or the new ones, never both. The rows sta
 and kind stay in one file. The lineage of the old commits goes into the new one.
 
 `vacuum` removes runs that the present plan does not have (of earlier parameters or sources), then commits that were
-replaced and all files that no commit names. Whoever still reads the old files will fail, so it is a step of its own.
+replaced and all files that no commit names. A reader that still has the old files open will fail, so it is a separate
+step.
 """
 
 from collections.abc import Iterable
@@ -74,7 +75,7 @@ def vacuum(store: Store, target_bytes: int = TARGET_BYTES) -> Change:
 
 
 def _rewrite(store: Store, commits: list[Commit], planned: set[str] | None, target_bytes: int) -> None:
-    """Commits the runs of these commits anew, as one batch; with `planned`, only those."""
+    """Commits the runs of these commits again, as one batch; with `planned`, only those."""
     batch = store.next_batch()
     outcomes = outcomes_of(commits)
     kept = {name for name in outcomes if planned is None or name in planned}

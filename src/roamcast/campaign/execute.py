@@ -5,9 +5,9 @@ driver commits what they wrote (see `store`). The size of a batch balances two l
 the batches under way, and every job costs Spark some tenths of a second. So it follows the measured length of the
 runs. Two batches are under way at a time: tasks of the second fill the cores that the end of the first leaves idle.
 
-Runs are dealt out by their expected length, which is that of earlier runs of the same point: each goes to the task
-with the least to do, longest first, and the longest tasks start first. The number of cores is asked before each
-batch, since executors come and go.
+Runs are assigned by their expected length, taken from earlier runs of the same point: each goes to the task with the
+least work, longest first, and the longest tasks start first. The number of cores is asked before each batch, since
+executors come and go.
 
 A task's answer reaches the driver when the task ends. So when a campaign is interrupted, or a job fails, the tasks
 that ended are committed all the same.
@@ -48,7 +48,7 @@ BATCH_S = 10.0  # what one batch should take
 TASK_S = 2.0  # what one task should take: about ten runs of 0.2 s
 TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
 BATCH_RUNS_MAX = 5000
-GROWTH_MAX = 4  # a batch is at most so many times the one before: the first runs may have been the short ones
+GROWTH_MAX = 4  # a batch is at most this many times the one before: the first runs may have been short
 UNDER_WAY = 2
 POLL_S = 0.25
 DIED = "the worker process died while it simulated this run (out of memory?)"
@@ -260,7 +260,7 @@ class Lengths:
 
 
 def deal(runs: list[PlannedRun], tasks: int, expected_s: Callable[[PlannedRun], float]) -> list[list[PlannedRun]]:
-    """The runs in so many tasks of about the same length, the longest task first; none is empty."""
+    """The runs in this many tasks of about the same length, the longest task first; none is empty."""
     longest_first = sorted(runs, key=lambda run: (-expected_s(run), run.run_id))
     heap: list[tuple[float, int]] = [(0.0, task) for task in range(tasks)]
     heapify(heap)
@@ -276,8 +276,8 @@ def deal(runs: list[PlannedRun], tasks: int, expected_s: Callable[[PlannedRun], 
 
 
 def _by_seed(runs: pa.Table) -> list[PlannedRun]:
-    """By seed, so that what is done first is a whole, if rough, picture; within a seed in no order, so that long and
-    short runs mix and the measured length is typical."""
+    """By seed, so that the first results already cover all points; within a seed shuffled, so that long and short runs
+    mix and the measured length is typical."""
     ordered = runs.sort_by([("seed", "ascending"), ("run_id", "ascending")])
     rows = ordered.to_pylist()
     return [PlannedRun(row["run_id"], row["run"], row.get("point", 0)) for row in rows]

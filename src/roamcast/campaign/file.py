@@ -20,6 +20,11 @@
     scenario.nodes = [25, 50]                   # A setting that a grid does not sweep has its value from [scenario],
                                                 # so a point that several grids share is simulated once.
 
+    [[exclude]]                                 # contenders that cannot run at some places, and why
+    protocols = ["georendezvous"]
+    where = { scenario.positioning.source = "none" }
+    because = "it steers by positions"
+
     [stop]                                      # instead of seeds
     measure = "delivery_ratio"
     half_width = 0.02                           # of the 95 % interval; or relative = 0.05, of the mean
@@ -35,12 +40,12 @@ from typing import Any
 
 import msgspec
 
-from roamcast.campaign.grid import Axis, read_axes
+from roamcast.campaign.grid import SCENARIO, Axis, leaves, read_axes
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import require
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.trace.measures import MEASURES, RUN_MEASURES
-from roamcast.world.scenario_file import Tables, read_tables
+from roamcast.world.scenario_file import FILE_FIELDS, Tables, read_tables
 
 Value = str | int | float | bool
 
@@ -92,6 +97,17 @@ class Contender(msgspec.Struct, frozen=True):
     parameters: dict[str, Value]
 
 
+class Exclusion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Contenders that a campaign leaves out at the places with these settings."""
+
+    protocols: tuple[str, ...]  # labels
+    where: dict[str, Any]  # settings of the scenario by dotted path, all of which must hold
+    because: str
+
+    def holds(self, label: str, settings: dict[str, Any]) -> bool:
+        return label in self.protocols and all(settings.get(path) == value for path, value in self.where.items())
+
+
 class Campaign(msgspec.Struct, frozen=True):
     source: str  # where the file was
     title: str
@@ -103,6 +119,7 @@ class Campaign(msgspec.Struct, frozen=True):
     stop: Stop | None
     baseline: str  # label of the contender that the others are compared with
     measures: tuple[str, ...]  # what the report shows, in order; empty shows the usual ones
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -117,11 +134,13 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     stop: Stop | None = None
     baseline: str | None = None
     measures: list[str] = []
+    exclude: list[Exclusion] = []
 
 
 def load_campaign(path: Path) -> Campaign:
     """The campaign that the file describes. Its scenarios are checked when it is planned."""
     tables = read_tables(path)
+    _find_files(tables.get("grid"), path.parent)
     try:
         file = msgspec.convert(tables, _File)
         return _campaign(file, path)
@@ -156,7 +175,37 @@ def _campaign(file: _File, path: Path) -> Campaign:
         stop=file.stop,
         baseline=baseline,
         measures=tuple(file.measures),
+        exclusions=tuple(_exclusion(entry, labels) for entry in file.exclude),
     )
+
+
+def _find_files(part: Any, directory: Path) -> None:
+    """Makes names of files in grids relative to where the user is, as `read_tables` does in the scenario."""
+    if isinstance(part, list):
+        for each in part:
+            _find_files(each, directory)
+    if isinstance(part, dict):
+        for name, value in part.items():
+            if name.rpartition(".")[2] not in FILE_FIELDS:
+                _find_files(value, directory)
+            elif isinstance(value, list):
+                part[name] = [_found(each, directory) for each in value]
+            else:
+                part[name] = _found(value, directory)
+
+
+def _found(name: Any, directory: Path) -> Any:
+    return str(directory / name) if isinstance(name, str) and name else name
+
+
+def _exclusion(entry: Exclusion, labels: list[str]) -> Exclusion:
+    for label in entry.protocols:
+        require(label in labels, "exclude.protocols", label, f"one of {', '.join(labels)}")
+    where = dict(leaves(entry.where))
+    for path in where:
+        require(path.startswith(f"{SCENARIO}."), "exclude.where", path, "a setting of the scenario")
+    require(bool(where) and bool(entry.because), "exclude", entry, "given with settings and a reason")
+    return Exclusion(entry.protocols, where, entry.because)
 
 
 def _contender(entry: str | dict[str, Value]) -> Contender:

@@ -33,7 +33,7 @@ class Axis(msgspec.Struct, frozen=True):
 def read_axes(grid: dict[str, Any], protocols: set[str]) -> tuple[Axis, ...]:
     """The axes of a `[grid]` table, in the order of the file."""
     axes = []
-    for name, values in _leaves(grid):
+    for name, values in leaves(grid):
         if not isinstance(values, list) or not values:
             raise ConfigurationError(f"grid.{name} = {values!r}: must be a list of at least one value")
         if all(isinstance(value, dict) for value in values):
@@ -54,18 +54,18 @@ def read_axes(grid: dict[str, Any], protocols: set[str]) -> tuple[Axis, ...]:
 
 
 def _tied(name: str, tables: list[dict[str, Any]]) -> Axis:
-    rows = [dict(_leaves(table)) for table in tables]
+    rows = [dict(leaves(table)) for table in tables]
     for row in rows:
         if row.keys() != rows[0].keys():
             raise ConfigurationError(f"grid.{name} = {row!r}: must set {', '.join(rows[0])} like the first")
     return Axis(tuple(rows[0]), tuple(tuple(row[path] for path in rows[0]) for row in rows))
 
 
-def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted paths and their values; quoted and nested keys are equivalent."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

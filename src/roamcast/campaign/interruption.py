@@ -1,7 +1,7 @@
 """Signals that wait until the work under way can be left.
 
 A Python signal handler runs between any two instructions. One that raises in the middle of a call to Spark's Java
-process leaves the connection to it half read, and what would end the jobs in order then fails as well.
+process leaves a response half read on the connection, and an orderly end of the jobs then fails as well.
 """
 
 import signal
@@ -18,7 +18,7 @@ Handler = Callable[[int, FrameType | None], object]
 @contextmanager
 def deferred_signals() -> Iterator[Callable[[], None]]:
     """Holds SIGINT and SIGTERM back. The function that it gives hands a signal that came to its former handler, which
-    usually raises. A signal that nobody handled keeps its default effect."""
+    usually raises. A signal without a handler keeps its default effect."""
     came: list[int] = []
     former: dict[int, Handler] = {}
 

@@ -132,7 +132,7 @@ class Location:
         }
 
     def remove(self, names: Iterable[str]) -> None:
-        """Removes these objects, those that are gone already too."""
+        """Removes these objects; objects that are already gone are ignored."""
 
         def forget(name: str) -> None:
             with contextlib.suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ class Location:
             list(threads.map(forget, names))
 
     def remove_empty_folders(self, folder: str) -> None:
-        """Object stores have no folders; on a disk, empty ones are only in the way."""
+        """Removes empty folders, which exist on a disk only."""
         if not self.is_local:
             return
         top = Path(self._full(folder))

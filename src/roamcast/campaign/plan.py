@@ -22,7 +22,7 @@ import msgspec
 import pyarrow as pa
 
 from roamcast.campaign.file import Campaign, Contender
-from roamcast.campaign.grid import combinations, protocol_settings, scenario_settings, written_into
+from roamcast.campaign.grid import combinations, leaves, protocol_settings, scenario_settings, written_into
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.trace.measures import MEASURES
 from roamcast.world.scenario import Run, run_id
@@ -62,6 +62,8 @@ def points(campaign: Campaign) -> list[Point]:
     found: dict[tuple[str, bytes], Point] = {}
     everywhere = [(sweep, each) for sweep, axes in enumerate(campaign.sweeps) for each in combinations(axes)]
     for (sweep, combination), contender in itertools.product(everywhere, campaign.contenders):
+        if is_excluded(campaign, contender.label, combination):
+            continue
         own = protocol_settings(combination, contender.protocol)
         template = _template(campaign, contender, scenario_settings(combination), own)
         key = contender.label, msgspec.json.encode(_understood(template))
@@ -70,10 +72,23 @@ def points(campaign: Campaign) -> list[Point]:
             place = places.setdefault(msgspec.json.encode(template.scenario), len(places))
             swept = _unswept(campaign, contender, template) | combination
             settings = {names[path]: _text(swept[path]) for path in names if path in swept and _has(contender, path)}
-            found[key] = Point(len(found), place, contender.label, template, settings, (sweep,))
+            found[key] = Point(
+                point=len(found),
+                place=place,
+                label=contender.label,
+                template=template,
+                settings=settings,
+                sweeps=(sweep,),
+            )
         elif sweep not in known.sweeps:
             found[key] = msgspec.structs.replace(known, sweeps=(*known.sweeps, sweep))
     return list(found.values())
+
+
+def is_excluded(campaign: Campaign, label: str, combination: dict[str, Any]) -> bool:
+    """Whether the campaign leaves a contender out at the place of a combination."""
+    settings = {f"scenario.{path}": value for path, value in leaves(campaign.scenario)} | combination
+    return any(exclusion.holds(label, settings) for exclusion in campaign.exclusions)
 
 
 def _understood(run: Run) -> Run:

@@ -11,7 +11,7 @@
 Executors write trace files under names that are used once, and tell the driver their sizes and digests. The driver
 then commits the batch by writing one object. A run is done exactly when a commit names it. So after a `kill -9` at any
 instant, the next start finds every committed run, removes files that no commit names, and simulates the rest. A Java
-process or a worker that outlives its driver can only write files that nobody will commit.
+process or a worker that outlives its driver can only write files that are never committed.
 
 Executors must reach the place under the same name: a shared file system, or a URI such as `s3://bucket/path`.
 """

@@ -1,6 +1,6 @@
 """What an executor does: runs in, trace files out.
 
-Each row that comes in is a run as JSON. What comes of it has the one trace schema: the run's trace and, as its last
+Each row that comes in is a run as JSON. The result has the one trace schema: the run's trace and, as its last
 row, one of kind `run` that says how it went. A run that raises leaves only that row, so a trace is whole or absent.
 
 The executor writes these rows as Parquet itself and answers the driver with the files' names, sizes and digests and
@@ -23,6 +23,7 @@ from roamcast.campaign.location import Location
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.store import Written
 from roamcast.trace.files import encoded_by_kind
+from roamcast.trace.rows import run_row
 from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import measure_rows
 from roamcast.world.scenario import run_id
@@ -31,7 +32,7 @@ from roamcast.world.simulator import simulate
 __all__ = ["DONE", "FAILED", "Worker", "explain", "outcome_row", "perform", "simulate_runs"]
 
 ERROR_CHARACTERS = 2000
-FILE_ROWS = 1_000_000  # a task that made so many rows writes them before it goes on
+FILE_ROWS = 1_000_000  # a task that has made this many rows writes them before it goes on
 
 Worker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Task = list[tuple[str, str]]
@@ -107,16 +108,8 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
 
 
 def outcome_row(name: str, status: str, detail: str, wall_s: float, rows: int) -> pa.RecordBatch:
-    row = {
-        "run_id": name,
-        "t": 0.0,
-        "kind": "run",
-        "category": status,
-        "detail": detail,
-        "value": wall_s,
-        "count": rows,
-    }
-    return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
+    row = run_row(status, detail, wall_s, rows)._asdict()
+    return pa.RecordBatch.from_pylist([{"run_id": name} | row], schema=SCHEMA)
 
 
 def _outcome(rows: pa.RecordBatch) -> Outcome | None:

@@ -9,11 +9,11 @@ For a set of nodes, such as a physical tree T, `coverage` gives the variables of
 - N_Causal(T): how many nodes of T are in some causal graph, each counted once.
 - Avg_lev_Causal(T): the mean level over the shadows of these nodes, in all graphs.
 - gamma: of all (causal node of T, node that descends from it) pairs, the share whose descendant is in T too; a fraction
-  between 0 and 1. Descendants are those in the same layered graph, so nobody descends from himself.
+  between 0 and 1. Descendants are those in the same layered graph, so no node is its own descendant.
 
-Where the thesis would take the mean of nothing, the choice follows its aim that trees with more and earlier causal
-nodes shall grow: without descendants there is nothing left to reach, so gamma = 1; a tree without causal nodes has the
-level of the deepest shadow there is. Thus a tree with a causal node always has more potential than one without.
+Where the thesis would take the mean of an empty set, we follow its aim that trees with more and earlier causal nodes
+should grow. Without descendants gamma is 1, since nothing is left to reach. A tree without causal nodes gets the level
+of the deepest shadow. So a tree with a causal node always has more potential than one without.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ class CausalGraphs(msgspec.Struct, frozen=True):
     """All layered causal graphs of a network. Made by `causal_graphs` or `from_arcs`."""
 
     shadows: tuple[Shadow, ...]  # ascending
-    descendants: dict[int, tuple[int, ...]]  # every causal node, ascending -> who descends from it, ascending
+    descendants: dict[int, tuple[int, ...]]  # every causal node, ascending -> its descendants, ascending
 
     @staticmethod
     def from_arcs(arcs: Collection[Arc]) -> "CausalGraphs":
@@ -89,7 +89,7 @@ def causal_graphs(specification: Specification, roles: Mapping[int, Role]) -> Ca
 
 
 def node_arcs(specification: Specification, roles: Mapping[int, Role]) -> frozenset[Arc]:
-    """Who is whose causal child, before any splitting."""
+    """The causal children of each node, before any splitting."""
     publishers: list[list[int]] = [[] for _ in specification.types]
     for node, role in roles.items():
         for number in role.publishes:
@@ -102,7 +102,7 @@ def node_arcs(specification: Specification, roles: Mapping[int, Role]) -> frozen
 
 
 def _descendants(graph: Layers) -> dict[int, set[int]]:
-    """Who descends from each node of a layered graph; shadows of a node have the same descendants."""
+    """The descendants of each node of a layered graph; shadows of a node have the same descendants."""
     children = successors(graph.arcs)
     found: dict[int, set[int]] = {}
     for nodes in reversed(graph.levels):  # deepest first, so that the children of a node are known before it

@@ -6,7 +6,7 @@ N, lev and gamma of `Coverage`, and eta > 0 keeping factors from vanishing:
     EP(T)  = (N + eta) / ((lev + 1) (gamma + eta))                     (5.1)
     LEP(v) = EP(T(v)) / (level(v) + eta)                               (5.2), level(v) in its physical tree
 
-Equation 5.2 and the journal version write `lev + eta` where 5.1 writes `lev + 1`; for eta = 1, the value we take, they
+Equation 5.2 and the journal version write `lev + eta` where 5.1 writes `lev + 1`; for eta = 1, the value we use, they
 are the same. We follow 5.1.
 
 Two neighbouring leaves u and v of different trees compare: the greater LEP wins, the loser joins the winner's tree as
@@ -36,7 +36,7 @@ def local_expansion_potential(potential: float, level: int, eta: float = 1.0) ->
 
 
 def contention(mine: float, theirs: float, delta: float) -> Outcome:
-    """How a contention ends for the node whose LEP is `mine`; for the other one it ends the opposite way."""
+    """How a contention ends for the node whose LEP is `mine`; for the other node the result is the opposite."""
     if mine > theirs * (1 + delta):
         return "wins"
     if theirs > mine * (1 + delta):

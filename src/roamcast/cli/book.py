@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from roamcast.cli.output import print_json
+from roamcast.errors import ConfigurationError
 from roamcast.papers.book import write_book
 
 
@@ -16,9 +17,14 @@ def book(
     arena: Annotated[
         Path | None, typer.Option(help="First keep the results of this campaign as those of the arena.")
     ] = None,
+    capacity: Annotated[
+        Path | None, typer.Option(help="With --arena: keep the answer of roamcast capacity from this directory, too.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Make the book of results from stored summaries."""
+    if capacity is not None and (arena is None or not (capacity / "capacity.json").exists()):
+        raise ConfigurationError(f"--capacity: {str(capacity)!r} needs --arena, and must hold capacity.json")
     if arena is not None:
         from roamcast.campaign.session import LOCAL, spark_session
         from roamcast.campaign.store import Store
@@ -27,7 +33,7 @@ def book(
         store = Store(arena)
         store.manifest()  # refuses what is no campaign before Spark is started
         with spark_session(LOCAL, trace_bytes=store.trace_bytes()) as session:
-            keep(session, store, directory)
+            keep(session, store, directory, capacity)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})

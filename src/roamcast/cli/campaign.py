@@ -18,7 +18,7 @@ from rich.table import Table
 from roamcast.campaign.store import Store
 from roamcast.campaign.verify import Damage
 from roamcast.campaign.verify import verify as find_damages
-from roamcast.cli.output import console, print_json
+from roamcast.cli.output import console, print_json, print_table
 from roamcast.errors import ConfigurationError
 
 SOME_FAILED = 1
@@ -200,6 +200,40 @@ def vacuum(directory: Directory, as_json: AsJson = False) -> None:
         print_json(change._asdict())
     else:
         console().print(f"{change.runs_removed:,} runs and {change.objects_removed:,} files were removed")
+
+
+@app.command()
+def decide(
+    directory: Directory,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    ends: Annotated[bool, typer.Option("--ends", help="Only the ends of the sweeps and where they meet.")] = False,
+    into: Annotated[
+        Path | None, typer.Option(help="Replace the table between the marks <!-- decisions --> of this Markdown file.")
+    ] = None,
+    master: Master = "local[*]",
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which protocol to choose where, from a campaign's runs."""
+    from roamcast.report.decisions import decision_table
+    from roamcast.report.markdown import markdown_table, put_between_marks
+
+    _verified(directory)
+    store = Store(directory)
+    plan = store.plan().drop_columns("run").to_pandas()
+    analysis = _analysed(directory, master, conf)
+    measured = plan[plan["run_id"].isin(analysis.runs["run_id"])]
+    table = decision_table(store.manifest().campaign, measured, analysis.runs, ends_only=ends)
+    if not table.rows:
+        raise ConfigurationError(f"{directory}: nobody to choose from; it needs two protocols that can be deployed")
+    if into is not None:
+        put_between_marks(into, "decisions", markdown_table(table))
+    if as_json:
+        print_json([dict(zip(table.columns, (cell.text for cell in row), strict=True)) for row in table.rows])
+    elif markdown or into is not None:
+        typer.echo(markdown_table(table))
+    else:
+        print_table(store.manifest().campaign.title, table.columns, [[cell.text for cell in row] for row in table.rows])
 
 
 @app.command()

@@ -11,6 +11,7 @@ from rich.console import Console
 from roamcast.campaign.conduct import Progress
 
 LINE_EVERY_S = 5.0
+PACE_RUNS = 4  # that must have finished before the time left is estimated: the first ones wait for Spark
 
 
 @contextmanager
@@ -49,7 +50,7 @@ class Clock:
         if self._began is None:
             self._began = self._now(), finished
         began_s, before = self._began
-        if finished <= before:
+        if finished - before < PACE_RUNS:
             return None
         return (self._now() - began_s) / (finished - before) * max(0, progress.planned - finished)
 

@@ -64,7 +64,9 @@ def mobility(
         raise ConfigurationError("--show and --json: must not be given together")
     where = scenario_movements(run.scenario, run.seed)
     plan = _contacts(run, where)
-    texts = _texts(run.scenario, where, plan, at_s, write, out, map_file, show)
+    texts = _texts(
+        scenario=run.scenario, where=where, plan=plan, at_s=at_s, write=write, out=out, map_file=map_file, show=show
+    )
     for path, text in texts.items():
         files.write_whole(path, text)
     summary = _summary(run, plan, at_s, [str(path) for path in texts])

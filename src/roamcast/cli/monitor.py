@@ -53,7 +53,7 @@ def monitor(
 
 
 class _Lines:
-    """Where nobody looks at a terminal: one object or a few lines per look."""
+    """Without a terminal: one object or a few lines per look."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json

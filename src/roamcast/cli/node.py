@@ -16,27 +16,30 @@ import math
 import os
 import signal
 import threading
-from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
+from typer.exceptions import TyperException
 
 from roamcast.causal import Specification, parse_specification
 from roamcast.causal.specification import ARROW
-from roamcast.cli.lines import Lines
+from roamcast.cli.node_config import as_toml, from_file, reread
+from roamcast.cli.node_output import LogSettings, Printer, log_settings
+from roamcast.cli.service import Service, unit
 from roamcast.cli.settings import assignments, size_m
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
-from roamcast.live.endpoints import Endpoint, parse_endpoint
-from roamcast.live.host import Failure
+from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
+from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
-from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.live.node import Node, NodeSettings, parse_content
+from roamcast.live.notices import Level, Notice
 from roamcast.protocols.api import Point, Site
 
 LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
@@ -45,22 +48,41 @@ COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, adverti
 
 
 def node(
-    address: Annotated[int, typer.Option(help="This node's address, unique in its network.")],
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(is_eager=True, callback=from_file, help="A TOML file with these options; options win over it."),
+    ] = None,
+    address: Annotated[
+        int | None, typer.Option(help="This node's address, unique in its network. [default: that of --identity]")
+    ] = None,
     protocol: Annotated[str, typer.Option(help="As in roamcast protocols.")] = "waymark",
     settings: Annotated[list[str] | None, typer.Option("--set", help="A protocol's parameter, name=value.")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket; port 0 takes a free one.")] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help="HOST:PORT of a static link; repeatable.")] = None,
+    interfaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--interface",
+            help="Find neighbours on this interface; repeatable. [default: all that can multicast but loopback, "
+            "unless --peer or --broadcast is given]",
+        ),
+    ] = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Find neighbours on interfaces although --peer or --broadcast is given.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="UDP port on interfaces, the same on all nodes.")] = PORT,
     group: Annotated[
         str | None, typer.Option("--broadcast", help="HOST:PORT of a broadcast address or multicast group.")
     ] = None,
     network: Annotated[
         str | None, typer.Option(help="Nodes of other networks are ignored. [default: the key file's, or roamcast]")
     ] = None,
-    language: Annotated[str, typer.Option(help="Of interests and events: intervals, topics or content.")] = "intervals",
+    language: Annotated[str, typer.Option(help="Of interests and events: topics, intervals or content.")] = "topics",
     schemas: Annotated[
         list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
     ] = None,
-    subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in 10..20; repeatable.")] = None,
+    subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in fire/**; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
     position: Annotated[str | None, typer.Option(help="Where it is at first: X,Y in metres.")] = None,
     site: Annotated[str | None, typer.Option(help="Size of the deployment, WxH in metres.")] = None,
@@ -75,44 +97,94 @@ def node(
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
     key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    identity: Annotated[
+        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
+    log_level: Annotated[str, typer.Option(help="What is logged: error, warning, info or debug.")] = "info",
+    log_format: Annotated[
+        str, typer.Option(help="Of the log: text, json, journal, or auto: journal where systemd reads it.")
+    ] = "auto",
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print these options as a file for --config, and exit.")
+    ] = False,
+    print_unit: Annotated[bool, typer.Option("--print-unit", help="Print a systemd unit for nodes, and exit.")] = False,
 ) -> None:
-    """Run a live node over UDP."""
-    neighbourhood = None if group is None else parse_endpoint("--broadcast", group)
+    """Run a live node over UDP.
+
+    It finds its neighbours on the network by itself. Example: roamcast node --address 1 --key rescue.key
+    """
+    if print_unit:
+        typer.echo(unit(), nl=False)
+    elif print_config:
+        typer.echo(as_toml(context), nl=False)
+    else:
+        asyncio.run(_run(_plan(context.params), None if config is None else partial(_plan_again, context, config)))
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What the options say, checked."""
+
+    settings: NodeSettings
+    wanted: list[Interest]
+    offered: list[Interest]
+    log: LogSettings
+    as_json: bool
+    duration_s: float | None
+
+
+def _plan(options: Mapping[str, Any]) -> _Plan:
+    language, key, duration_s = options["language"], options["key"], options["duration_s"]
+    group = None if options["group"] is None else parse_endpoint("--broadcast", options["group"])
+    links = tuple(parse_endpoint("--peer", peer) for peer in options["peers"] or [])
+    dependencies = None if options["dependencies"] is None else _dependencies(options["dependencies"], language)
     if duration_s is not None and not duration_s > 0:
         raise ConfigurationError(f"--duration = {duration_s:g}: must be above 0")
-    chosen = NodeSettings(
-        address=address,
-        protocol=protocol,
-        parameters=assignments("--set", settings or []),
-        language=language,
-        network=network or ("roamcast" if key is None else read_ring(key).network),
-        listen=_listen(listen, neighbourhood),
-        group=neighbourhood,
-        peers=tuple(parse_endpoint("--peer", peer) for peer in peers or []),
-        position=None if position is None else _point("--position", position),
-        site=_site(site, range_m, None if dependencies is None else _dependencies(dependencies, language)),
-        trace=trace,
-        state=state,
-        key=key,
-        plain=plain,
-    )
+    if not 1 <= options["port"] <= 65535:
+        raise ConfigurationError(f"--port = {options['port']}: must be between 1 and 65535")
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
-    if schemas and language != "content":
+    if options["schemas"] and language != "content":
         raise ConfigurationError(f"--schema: only for --language content, not for {language!r}")
-    for path in schemas or []:
+    for path in options["schemas"] or []:
         _register_schema(path)
-    wanted = [parse_interest(language, text) for text in subscribe or []]
-    offered = [parse_interest(language, text) for text in advertise or []]
-    asyncio.run(_run(chosen, as_json, wanted, offered, duration_s))
+    settings = NodeSettings(
+        address=_address(options["address"], options["identity"]),
+        protocol=options["protocol"],
+        parameters=assignments("--set", options["settings"] or []),
+        language=language,
+        network=options["network"] or ("roamcast" if key is None else read_ring(key).network),
+        listen=parse_endpoint("--listen", options["listen"]) if options["listen"] else default_listen(group, links),
+        group=group,
+        peers=links,
+        interfaces=tuple(options["interfaces"] or []),
+        discover=options["discover"],
+        port=options["port"],
+        position=None if options["position"] is None else _point("--position", options["position"]),
+        site=_site(options["site"], options["range_m"], dependencies),
+        trace=options["trace"],
+        state=options["state"],
+        key=key,
+        identity=options["identity"],
+        plain=options["plain"],
+    )
+    return _Plan(
+        settings,
+        wanted=[parse_interest(language, text) for text in options["subscribe"] or []],
+        offered=[parse_interest(language, text) for text in options["advertise"] or []],
+        log=log_settings(options["log_level"], options["log_format"]),
+        as_json=options["as_json"],
+        duration_s=duration_s,
+    )
 
 
-async def _run(
-    settings: NodeSettings, as_json: bool, wanted: list[Interest], offered: list[Interest], duration_s: float | None
-) -> None:
-    await _Application(settings, as_json).run(wanted, offered, duration_s)
+def _plan_again(context: typer.Context, config: Path) -> _Plan:
+    return _plan({**reread(context, config), "schemas": None})  # event types cannot be added while the node runs
+
+
+async def _run(plan: _Plan, replan: Callable[[], _Plan] | None) -> None:
+    await _Application(plan, replan).run()
 
 
 def _register_schema(path: Path) -> None:
@@ -132,10 +204,12 @@ def _register_schema(path: Path) -> None:
         raise ConfigurationError(f"--schema {str(path)!r}: {reason}") from None
 
 
-def _listen(text: str | None, group: Endpoint | None) -> Endpoint:
-    if text is not None:
-        return parse_endpoint("--listen", text)
-    return ("127.0.0.1", 0) if group is None else ("0.0.0.0", group[1])
+def _address(address: int | None, identity: Path | None) -> int:
+    if identity is not None:
+        return read_identity(identity).address if address is None else address
+    if address is None:
+        raise ConfigurationError("--address: must be given, or follows from --identity")
+    return address
 
 
 def _point(name: str, text: str) -> Point:
@@ -181,100 +255,39 @@ def _dependencies(text: str, language: str) -> Specification:
         raise ConfigurationError(f"--dependencies {text!r}: is not text in UTF-8") from None
 
 
-class _Printer:
-    """Lines on standard output, each complete when it appears, for programs that read along. It never blocks."""
-
-    def __init__(self, as_json: bool, on_broken: Callable[[], object]) -> None:
-        self._as_json = as_json
-        self._lines = Lines(1, on_broken)
-        self._complaints = Lines(2, lambda: None)
-
-    def close(self) -> None:
-        self._lines.close()
-        self._complaints.close()
-
-    def started(self, node: Node) -> None:
-        host, port = node.listens
-        settings = node.settings
-        security = "sealed" if settings.key is not None else "plain"
-        fields = {
-            "address": settings.address,
-            "protocol": settings.protocol,
-            "listen": f"{host}:{port}",
-            "security": security,
-        }
-        self._print("started", fields, "node {address} runs {protocol} on {listen}, {security}".format(**fields))
-        if settings.plain and settings.key is None:
-            self._complaints.add("roamcast: WARNING: no key: anybody in range can read and forge what this node sends")
-
-    def delivered(self, delivery: Delivery) -> None:
-        event = delivery.event
-        content = msgspec.json.encode(event.content).decode()  # a peer's text may not steer the terminal
-        try:
-            payload = {"payload": event.payload.decode()}
-        except UnicodeDecodeError:
-            payload = {"payload_base64": b64encode(event.payload).decode()}
-        fields = {
-            "event_id": event.id,
-            "publisher": event.publisher,
-            "content": event.content,
-            **payload,
-            "hops": delivery.hops,
-            "latency_ms": 1000 * delivery.latency_s,
-        }
-        said = " ".join(msgspec.json.encode(text).decode() for text in payload.values() if text)
-        how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms"
-        self._print("delivered", fields, " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})"))))
-
-    def counters(self, kind: str, node: Node) -> None:
-        counters = node.counters() | {"output_lost": self._lines.lost}
-        shown = "; ".join(f"{name} {_shown(value)}" for name, value in counters.items() if value not in ({}, 0))
-        self._print(kind, counters, f"{kind}: {shown}")
-
-    def failed(self, failure: Failure) -> None:
-        """A bug that the node has survived: on standard error, with all that is needed to report it."""
-        restarts = "; the protocol starts over" if failure.restarts else ""
-        datagram = f"; datagram {failure.datagram.hex()}" if failure.datagram else ""
-        self._complaints.add(f"roamcast: protocol failed: {failure.error}{restarts}{datagram}")
-
-    def refused(self, error: ConfigurationError) -> None:
-        self._complaints.add(f"roamcast: {error}")
-
-    def _print(self, kind: str, fields: dict[str, Any], text: str) -> None:
-        self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text)
-
-
-def _shown(value: Any) -> str:
-    return ", ".join(f"{name} {count}" for name, count in value.items()) if isinstance(value, dict) else str(value)
-
-
 class _Application:
-    """Lets whoever writes to standard input be the node's application."""
+    """Makes the writer to standard input the node's application."""
 
-    def __init__(self, settings: NodeSettings, as_json: bool) -> None:
-        self._settings = settings
+    def __init__(self, plan: _Plan, replan: Callable[[], _Plan] | None) -> None:
+        self._plan = plan
+        self._replan = replan  # reads the configuration file again; None if there is none
+        self._service = Service()
         self._end = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._printer = _Printer(as_json, partial(loop.call_soon_threadsafe, self._stop_without_reader))
+        broken = partial(loop.call_soon_threadsafe, self._stop_without_reader)
+        self._printer = Printer(plan.as_json, plan.log, broken)
         self._failure: Exception | None = None  # of a command
 
-    async def run(self, wanted: list[Interest], offered: list[Interest], duration_s: float | None) -> None:
+    async def run(self) -> None:
         loop = asyncio.get_running_loop()
+        plan = self._plan
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
-        node = await Node.open(self._settings, self._printer.delivered, self._printer.failed)
+        node = await Node.open(plan.settings, self._printer.delivered, self._printer.failed, self._printer.noticed)
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
-            for interest in offered:
+            for interest in plan.offered:
                 node.advertise(interest)
-            for interest in wanted:
+            for interest in plan.wanted:
                 node.subscribe(interest)
             self._printer.started(node)
+            self._service.ready(f"node {plan.settings.address} runs {plan.settings.protocol}")
             reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
             reader.start()
-            await self._until_stopped(duration_s)
+            await self._until_stopped(plan.duration_s)
         finally:
+            self._service.stopping()
             node.close()
         self._printer.counters("stopped", node)
         self._printer.close()
@@ -286,10 +299,34 @@ class _Application:
             raise self._failure
 
     def _reload(self, node: Node) -> None:
+        """Takes over what changed in the configuration file, the key and the identity; a mistake changes nothing."""
+        self._service.reloading()
         try:
-            node.reload_key()
-        except ConfigurationError as error:
-            self._printer.refused(error)
+            plan = self._plan if self._replan is None else self._replan()
+            needs_restart = node.reload(plan.settings)
+            self._follow(node, plan)
+            for name in needs_restart:
+                text = f"{name} has changed in the configuration; it takes a restart"
+                self._printer.noticed(Notice(Level.WARNING, "needs-restart", text, {"setting": name}))
+            self._printer.noticed(Notice(Level.INFO, "reloaded", "has read its configuration again"))
+        except (ConfigurationError, TyperException) as error:
+            text = error.format_message() if isinstance(error, TyperException) else str(error)
+            self._printer.refused(ConfigurationError(f"not reloaded: {text}"))
+        self._service.ready(f"node {node.settings.address} runs {node.settings.protocol}")
+
+    def _follow(self, node: Node, plan: _Plan) -> None:
+        before = self._plan
+        self._plan = plan
+        self._printer.log = plan.log
+        for interest in before.wanted:
+            if interest not in plan.wanted and interest in node.subscriptions:
+                node.unsubscribe(interest)
+        for interest in plan.wanted:
+            if interest not in before.wanted:
+                node.subscribe(interest)
+        for interest in plan.offered:
+            if interest not in before.offered:
+                node.advertise(interest)
 
     def _stop_without_reader(self) -> None:
         self._failure = BrokenPipeError(errno.EPIPE, "no reader")
@@ -305,7 +342,7 @@ class _Application:
             self._end.set()
 
     def _obey(self, node: Node, line: str) -> None:
-        language = self._settings.language
+        language = self._plan.settings.language
         command, _, rest = line.partition(" ")
         rest = rest.strip()
         match command:

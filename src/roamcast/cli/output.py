@@ -13,7 +13,7 @@ def print_json(answer: Any) -> None:
 
 
 def console() -> Console:
-    """For readers. Where nobody looks at a terminal, lines are not broken to its width."""
+    """For readers. Without a terminal, lines are not wrapped."""
     here = Console(highlight=False)
     return here if here.is_terminal else Console(highlight=False, width=160)
 

@@ -9,11 +9,12 @@ from roamcast.campaign.session import LOCAL, start_session
 from roamcast.cli.campaign_progress import showing_progress
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
-from roamcast.papers.catalogue import FIGURES, figures_named
+from roamcast.papers.catalogue import figures_named
 from roamcast.papers.figure import Scale
+from roamcast.papers.listing import Listed, listed
 from roamcast.papers.page import interval
 from roamcast.papers.reproduce import Reproduction
-from roamcast.papers.summary import Summary, kept_results, last_results, write_summary
+from roamcast.papers.summary import Summary, write_summary
 
 RESULTS = Path("results")
 BOOK = Path("docs/results/data")
@@ -23,27 +24,36 @@ def reproduce(
     figures: Annotated[
         list[str] | None, typer.Argument(help="Figures as in the list, a paper's name, or all.", show_default=False)
     ] = None,
-    scale: Annotated[Scale, typer.Option(help="A trustworthy trend in minutes, or the paper's own scale.")] = "quick",
+    scale: Annotated[
+        Scale, typer.Option(help="Smaller networks and shorter runs, or those of the paper. Seeds as needed in both.")
+    ] = "quick",
+    most: Annotated[
+        int | None, typer.Option(help="At most this many seeds, also if claims stay undecided.", show_default=False)
+    ] = None,
     out: Annotated[Path, typer.Option(help="Each figure's results go to a directory of their own in here.")] = RESULTS,
     store: Annotated[Path | None, typer.Option(help="Also keep each summary as FIGURE.json in this directory.")] = None,
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
     show_list: Annotated[bool, typer.Option("--list", help="List all figures and their last results.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
-    """Reproduce a paper's figure and judge its claims."""
+    """Reproduce a paper's figure and judge its claims.
+
+    Seeds are simulated in rounds until every claim is decided or there are as many runs as the paper has. Interrupted,
+    the same command continues.
+    """
     if show_list:
         _list(out, as_json)
         return
     chosen = [figure for name in figures or [] for figure in figures_named(name)]
     if not chosen:
         raise ConfigurationError("figure: is missing; roamcast reproduce --list shows all")
-    reproductions = [Reproduction(figure, scale, out, master=master) for figure in chosen]
+    reproductions = [Reproduction(figure, scale, out, master=master, most=most) for figure in chosen]
     session = start_session(master)
     summaries = []
     for reproduction in reproductions:
         typer.echo(f"roamcast: {reproduction.figure.id}, {reproduction.figure.title}", err=True)
         with showing_progress() as show:
-            summary = reproduction.run(session, show)
+            summary = reproduction.run(session, show, _tell_look)
         summaries.append(summary)
         if store is not None:
             write_summary(summary, store / f"{summary.figure}.json")
@@ -55,18 +65,21 @@ def reproduce(
 
 def _list(out: Path, as_json: bool) -> None:
     """Results of one's own first; where there are none, those of the book, if this is a copy of the sources."""
-    own, book = last_results(out), kept_results(BOOK)
-    rows: list[tuple[str, ...]] = []
-    for name, figure in FIGURES.items():
-        found = [(summary, out) for summary in own if summary.figure == name]
-        found = found or [(summary, BOOK) for summary in book if summary.figure == name]
-        rows += [(name, figure.title, summary.scale, summary.score, str(place)) for summary, place in found]
-        if not found:
-            rows.append((name, figure.title, "", "not yet run", ""))
+    rows = listed(out, BOOK)
     if as_json:
-        print_json([dict(zip(("figure", "title", "scale", "result", "from"), row, strict=True)) for row in rows])
-    else:
-        print_table("Figures", ["figure", "title", "scale", "last result", "from"], [list(row) for row in rows])
+        print_json(rows)
+        return
+    header = ["figure", "title", "scale", "seeds", "last result", "older than", "from"]
+    print_table("Figures", header, [_row(row) for row in rows])
+
+
+def _row(row: Listed) -> list[str]:
+    seeds = f"{row.seeds} of {row.runs_of_paper}" if row.seeds else ""
+    return [row.figure, row.title, row.scale or "", seeds, row.result, ", ".join(row.older or []), row.directory]
+
+
+def _tell_look(summary: Summary) -> None:
+    typer.echo(f"roamcast: {summary.figure} after {summary.seeds} seeds: {summary.score}", err=True)
 
 
 def _tell(summary: Summary, directory: Path) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from roamcast.cli.settings import assignments, size_m, toml_value
-from roamcast.protocols.catalogue import protocol_parameters
+from roamcast.library.simulations import as_understood
 from roamcast.world.files import Format
 from roamcast.world.radio.models import RADIOS
 from roamcast.world.radio.power import Power
@@ -163,10 +163,7 @@ def _run(path: Path | None, settings: list[str], radio: dict[str, str], given: d
         _lay_over(tables, ["scenario", "radio", *name.split(".")], toml_value(value))
     for name, value in assignments("--set", settings).items():
         _lay_over(tables, ["parameters", name], value)
-    run = run_from_tables(tables, source="" if path is None else str(path))
-    # As the protocol understands them: text from --set and a number from a file are the same setting of the same run.
-    parameters = msgspec.to_builtins(protocol_parameters(run.protocol, dict(run.parameters)))
-    return msgspec.structs.replace(run, parameters={name: parameters[name] for name in run.parameters})
+    return as_understood(run_from_tables(tables, source="" if path is None else str(path)))
 
 
 def _lay_over(tables: Tables, path: list[str], value: Any) -> None:

@@ -7,7 +7,7 @@ from roamcast.errors import ConfigurationError
 
 
 def assignments(option: str, texts: list[str]) -> dict[str, str]:
-    """`name=value` options as a mapping; what a value may be is decided by whoever takes the setting."""
+    """`name=value` options as a mapping; the owner of the setting checks its value."""
     settings: dict[str, str] = {}
     for text in texts:
         name, separator, value = text.partition("=")

@@ -75,7 +75,7 @@ def _sentence(why: Why) -> str:
             return f"no chain of contacts led to {node} at that time; {_later(why)}"
         case "stopped":
             return (
-                f"there was a path of {why.shortest_hops} hops to {node}, but nobody in range of {node} sent the event"
+                f"there was a path of {why.shortest_hops} hops to {node}, but no node in range of {node} sent the event"
             )
         case "missed":
             senders = sorted({frame.node for frame in why.sent if frame.in_range})

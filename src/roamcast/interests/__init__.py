@@ -1,9 +1,9 @@
 """What is asked for: the interest languages.
 
 A language is one frozen struct that offers `matches(event)`, `covers(other)`, `overlaps(other)`, `union(other)`,
-`is_empty`, `extra_share(other, pool)` and a text form (`str(interest)`, `parse`). Protocols use only these, so that
-every protocol runs every language. A network speaks one language; comparing interests of two languages answers "no",
-uniting them is a `PeerError`, because only a peer can bring a foreign language in.
+`is_empty`, `extra_share(other, pool)` and a text form (`str(interest)`, `parse`). Protocols use only these, so every
+protocol runs every language. A network uses one language. Comparing interests of two languages answers "no"; uniting
+them raises a `PeerError`, because only a peer can bring in another language.
 
 `a.extra_share(b, pool)` is the share of all events that `a` attracts and `b` does not, if events are spread evenly over
 `pool` different contents; with `None` for `b` it is the share that `a` attracts.
@@ -38,8 +38,8 @@ def parse_interest(language: str, text: str) -> Interest:
 
 
 def union_all(interests: Iterable[Interest]) -> Interest | None:
-    """The union of all, or `None` of none. Neighbours are united first, then the results, so that no interest is gone
-    through once for each of the others."""
+    """The union of all interests, or `None` if there are none. Unites in pairs, then pairs of the results, so that no
+    interest is walked once for each of the others."""
     united = list(interests)
     while len(united) > 1:
         pairs = [united[at].union(united[at + 1]) for at in range(0, len(united) - 1, 2)]

@@ -86,7 +86,7 @@ class Intervals(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 def _number(text: str) -> Number:
-    """A whole number as `int`, anything else as `float`, so that what was written is written back."""
+    """A whole number as `int`, anything else as `float`, so that text and value convert back and forth."""
     try:
         return int(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Topics: the event is a path of names such as `fire/north/hall`, the interest a set of patterns of such paths.
 
-In a pattern `*` stands for exactly one level and `**` for any number of levels, none included. A name may hold any
-printable characters but `*`, `/` and white space. The text form is the patterns, separated by spaces.
+In a pattern `*` stands for exactly one level and `**` for any number of levels, none included. A name may contain any
+printable characters except `*`, `/` and white space. The text form is the patterns, separated by spaces.
 
 Normal form: within a run of wildcards only their number and the presence of a `**` count, so `**/*` is written `*/**`
 and `**/**` is written `**`; since every topic has a level, `*/**` alone is `**`. The patterns of an interest are
@@ -9,16 +9,17 @@ sorted, and none is covered by another one.
 
 How covering is decided
 -----------------------
-A pattern is seen as a row of steps: a name, one arbitrary level, or a *gap* "n or more levels" (a run of n `*` with a
+A pattern is a sequence of steps: a name, one arbitrary level, or a *gap* "n or more levels" (a run of n `*` with a
 `**`). It covers another pattern exactly when its steps can be laid over the levels of the other so that names fall on
 equal names, single levels on anything but a `**`, and a gap on any stretch that has n levels besides its `**`. (A
-stretch with a `**` can be as long as one likes, so only a gap may lie there; and it can be as short as its other
-levels, so only those count.) The positions of the other pattern that the first i steps can reach are enough to know,
-which makes it a product of two lengths, however many `**` there are. A topic is a pattern without wildcards, so
-matching is the same question, with the same cached answer.
+stretch with a `**` can be arbitrarily long, so only a gap may cover it; and it can be as short as its other levels, so
+only those count.) It is enough to know which positions of the other pattern the first i steps can reach, so the work is
+the product of the two lengths, however many `**` there are. A topic is a pattern without wildcards, so matching is the
+same question, with the same cached answer.
 
 This is exact for two patterns. Between interests `covers` asks whether each pattern of the other is covered by a single
-one of ours: it never says yes wrongly, but it misses what only several together cover, as `a a/*/**` covers `a/**`.
+one of ours: it never says yes wrongly, but misses patterns that only several together cover, as `a a/*/**` covers
+`a/**`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 PATTERN_CHARACTERS_MAX: Final = 255
 LEVELS_MAX: Final = 32
 NAMES_PER_LEVEL: Final = 4
-"""What `extra_share` assumes, since no node knows all topics: each name in a pattern leaves one event in so many."""
+"""What `extra_share` assumes, since no node knows all topics: each name in a pattern leaves one event in this many."""
 
 _CACHED: Final = 1 << 16
 
@@ -50,7 +51,7 @@ class Topics(msgspec.Struct, frozen=True, array_like=True, tag=2):
     patterns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # That no pattern is covered by another is not checked: it would let a peer make us work in the square of what
+        # It is not checked that no pattern is covered by another: a peer could then cause work quadratic in what
         # it sends, and nothing but the size of an interest depends on it.
         previous = ""
         for pattern in self.patterns:
@@ -157,9 +158,10 @@ def _normalised(pattern: str) -> str:
 
 
 def _reduced(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Sorted, each once, without those that another one covers. Names alone cover nothing but themselves."""
+    """Sorted, without duplicates and without patterns that another one covers. A pattern without wildcards covers only
+    itself."""
     distinct = sorted(set(patterns))
-    wild: dict[str, list[str]] = {}  # by first level: a name there covers nothing that begins otherwise
+    wild: dict[str, list[str]] = {}  # by first level: a name there covers only patterns that begin with it
     for pattern in distinct:
         if "*" in pattern:
             wild.setdefault(_first(pattern), []).append(pattern)
@@ -196,7 +198,7 @@ def _steps(pattern: str) -> tuple[str | int, ...]:
 
 @lru_cache(_CACHED)
 def _covers(pattern: str, other: str) -> bool:
-    """Whether every topic of `other` is one of `pattern`; both in normal form."""
+    """Whether every topic that matches `other` matches `pattern`; both in normal form."""
     levels = other.split("/")
     reached = [0]  # ascending positions in `levels` before which the steps so far can end
     for step in _steps(pattern):
@@ -219,7 +221,7 @@ def _covers(pattern: str, other: str) -> bool:
 
 @lru_cache(_CACHED)
 def _overlap(one: str, other: str) -> bool:
-    """Whether some topic is one of both."""
+    """Whether some topic matches both."""
     levels = other.split("/")
     # possible[j]: the levels of `one` so far and the first j of `other` can stand for the same path
     possible = [True] + [False] * len(levels)

@@ -1,17 +1,18 @@
 """What a datagram looks like. Pure: bytes in, a datagram or the reason to drop it out; nothing here ever raises.
 
-A datagram is a fixed header and, unless it is an acknowledgement, one message of the network's protocol:
+A datagram is a fixed header and, unless it is an acknowledgement or a beacon, one message of the network's protocol:
 
 | bytes | field | |
 |---|---|---|
 | 1 | magic | `MAGIC`: not a stray datagram of another application |
 | 1 | version | `VERSION`: of this layout and of the messages |
 | 4 | network | hash of the network's and the protocol's name: strangers on the same port stay strangers |
-| 1 | kind | broadcast, unicast or acknowledgement |
+| 1 | kind | broadcast, unicast, acknowledgement, announcement or beacon |
 | 4 | sender | its address |
-| 4 | receiver | its address; `EVERYBODY` on a broadcast |
-| 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; 0 on a broadcast |
-| rest | body | MessagePack, decoded into the protocol's union of message types, or a fragment of one |
+| 4 | receiver | its address; `EVERYBODY` on a broadcast, announcement or beacon |
+| 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; otherwise 0 |
+| rest | body | MessagePack, decoded into the protocol's union of message types, or a fragment of one; of an
+announcement, what the authority says about nodes (`herald.py`), which the protocol never sees |
 
 Integers are big-endian. Decoding against the union is the check of everything that comes from outside: a protocol never
 sees a message of a wrong shape, or a number outside the range its field declares (`roamcast/fields.py`). Fields that
@@ -34,7 +35,7 @@ from roamcast.protocols.fragment import Fragment
 MAGIC = 0xCA
 VERSION = 1
 DATAGRAM_BYTES_MAX = 1452  # what fits an Ethernet frame with the headers of IPv6 and UDP: never fragmented
-FRAME_BYTES_MAX = 1376  # of a message, encoded; what is left of a datagram is for headers, and for security
+FRAME_BYTES_MAX = 1312  # of a message, encoded; what is left of a datagram is for headers, and for security
 EVERYBODY = 2**32 - 1
 
 _HEADER = Struct(">BBIBIIQ")
@@ -47,6 +48,8 @@ class Frame(IntEnum):
     BROADCAST = 0
     UNICAST = 1
     ACKNOWLEDGEMENT = 2
+    ANNOUNCEMENT = 3
+    BEACON = 4  # tells others that the sender is here (`discovery.py`)
 
 
 class Drop(Enum):
@@ -61,6 +64,14 @@ class Drop(Enum):
     UNKNOWN_KEY = "unknown key"  # sealed with a key that this node does not have
     FORGED = "forged"  # the seal is broken: made or changed by someone without the key
     REPLAYED = "replayed"  # sealed, but accepted before, or from a former life of its sender
+    UNKNOWN_SENDER = "unknown sender"  # signed by a node whose certificate did not come in time
+    EXPIRED = "expired"  # signed by a node whose certificate has expired, or is not valid yet
+    REVOKED = "revoked"  # signed by a node that is no member any more
+    UNSIGNED = "unsigned"  # an event or record without a signature
+    FORGED_STATEMENT = "forged statement"  # an event or record in the name of a node that did not sign it
+    FORBIDDEN = "forbidden"  # an event or subscription that its signer's certificate does not allow
+    FOREIGN_LANGUAGE = "foreign language"  # an interest in another language than the network's
+    QUOTA = "quota"  # more than one peer may send
     MALFORMED_HEADER = "malformed header"
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
@@ -80,7 +91,7 @@ class Datagram(msgspec.Struct, frozen=True):
     sender: int
     receiver: int = EVERYBODY
     sequence: int = 0
-    message: Message | None = None  # None on an acknowledgement
+    message: Message | None = None  # None on an acknowledgement or beacon
 
 
 class Codec:
@@ -119,6 +130,14 @@ class Codec:
             # bombs in ignored fields; values that a struct's own check refuses
             return None
 
+    def announcement(self, data: bytes) -> bytes | None:
+        """The body of an announcement of this network, or None if the datagram is none."""
+        if len(data) < HEADER_BYTES:
+            return None
+        magic, version, network, kind, _, _, _ = _HEADER.unpack_from(data)
+        is_one = (magic, version, network, kind) == (MAGIC, VERSION, self._network, Frame.ANNOUNCEMENT)
+        return data[HEADER_BYTES:] if is_one else None
+
     def decode(self, data: bytes) -> Datagram | Drop:
         if len(data) > DATAGRAM_BYTES_MAX:
             return Drop.OVERSIZED
@@ -135,9 +154,11 @@ class Codec:
             return Drop.FOREIGN_NETWORK
         if not _is_consistent(kind, sender, receiver, sequence):
             return Drop.MALFORMED_HEADER
-        if kind == Frame.ACKNOWLEDGEMENT:
+        if kind == Frame.ANNOUNCEMENT:  # the guard has dealt with it
+            return Datagram(Frame.ANNOUNCEMENT, sender)
+        if kind in (Frame.ACKNOWLEDGEMENT, Frame.BEACON):
             is_bare = len(data) == HEADER_BYTES
-            return Datagram(Frame.ACKNOWLEDGEMENT, sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
+            return Datagram(Frame(kind), sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
         message = self.decode_message(data[HEADER_BYTES:])
         return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
 
@@ -145,6 +166,6 @@ class Codec:
 def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:
     if sender > ADDRESS_MAX:
         return False
-    if kind == Frame.BROADCAST:
+    if kind in (Frame.BROADCAST, Frame.ANNOUNCEMENT, Frame.BEACON):
         return receiver == EVERYBODY and sequence == 0
     return kind in (Frame.UNICAST, Frame.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX

@@ -1,6 +1,6 @@
-"""Where datagrams go: endpoints as users write them, the socket, and which neighbour is heard from where.
+"""Endpoints as users write them, the socket for static links, and which neighbour is heard from where.
 
-A node has one socket. Its neighbourhood, the place that stands for the air of a radio, is one of two things:
+The neighbourhood of a node, which stands for the air of a radio, is what its interfaces reach (`ports.py`), or
 
 - a group: a multicast group or a broadcast address of the local network. Whoever hears it is a neighbour. Nodes on one
   machine may share the group's port; then each of them gets every frame.
@@ -11,37 +11,57 @@ A node has one socket. Its neighbourhood, the place that stands for the air of a
 import ipaddress
 import socket
 from collections import Counter
+from collections.abc import Sequence
 
 from roamcast.errors import ConfigurationError
 
 Endpoint = tuple[str, int]
-"""An IPv4 address as text, and a port."""
+"""An IPv4 or IPv6 address as text, with an interface after a `%` if it is reached through that alone, and a port."""
+
+PORT = 21_103
+"""UDP port of every network, unless told otherwise."""
 
 _NEIGHBOURS_MAX = 4096  # whoever forges senders makes us forget neighbours, not run out of memory
 
 
 def parse_endpoint(field: str, text: str) -> Endpoint:
-    """`HOST:PORT`, the host resolved to an IPv4 address now, so that sending never has to wait for a name server."""
+    """`HOST:PORT` or `[IPV6]:PORT`, the host resolved now, so that sending never has to wait for a name server."""
     host, separator, port = text.rpartition(":")
+    is_ipv6 = host.startswith("[") and host.endswith("]")
     if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ConfigurationError(f"{field}: {text!r} is not an endpoint; write HOST:PORT, as in 127.0.0.1:7400")
+    if is_ipv6 and "%" in host:
+        return _link_local(field, text, host[1:-1]), int(port)
+    family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
     try:
-        found = socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_DGRAM)
+        found = socket.getaddrinfo(host[1:-1] if is_ipv6 else host, int(port), family, socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        raise ConfigurationError(f"{field}: {host!r} is not a known IPv4 host") from None
+        kind = "IPv6" if is_ipv6 else "IPv4"
+        raise ConfigurationError(f"{field}: {host!r} is not a known {kind} host") from None
     return str(found[0][4][0]), int(port)
+
+
+def _link_local(field: str, text: str, host: str) -> str:
+    """An address that means something on one interface only; it is reached through that interface's port."""
+    address, _, interface = host.partition("%")
+    try:
+        if ipaddress.IPv6Address(address).is_link_local and interface:
+            return host
+    except ValueError:
+        pass
+    raise ConfigurationError(f"{field}: {text!r} is not a link-local endpoint; write it as in [fe80::1%eth0]:{PORT}")
 
 
 def is_loopback(endpoint: Endpoint) -> bool:
     """Whether what is sent there stays on this machine."""
-    return ipaddress.ip_address(endpoint[0]).is_loopback
+    return ipaddress.ip_address(endpoint[0].partition("%")[0]).is_loopback
 
 
 def open_socket(listen: Endpoint, group: Endpoint | None) -> socket.socket:
-    """The node's one socket; with a group, `listen` names the interface and the port must be the group's."""
+    """The socket for static links; with a group, `listen` names the interface and the port must be the group's."""
     if group is not None and listen[1] != group[1]:
         raise ConfigurationError(f"listen: port {listen[1]} must be the port of the neighbourhood, {group[1]}")
-    endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    endpoint = socket.socket(socket.AF_INET6 if ":" in listen[0] else socket.AF_INET, socket.SOCK_DGRAM)
     try:
         endpoint.setblocking(False)
         if group is None:
@@ -79,11 +99,17 @@ class Neighbours:
     def learn(self, node: int, endpoint: Endpoint) -> None:
         if self._endpoint_of.get(node) == endpoint:
             return
-        self._forget(node)
+        self.forget(node)
         if len(self._endpoint_of) >= _NEIGHBOURS_MAX:
-            self._forget(next(iter(self._endpoint_of)))
+            self.forget(next(iter(self._endpoint_of)))
         self._endpoint_of[node] = endpoint
         self._nodes_at[endpoint] += 1
+
+    def forget_interface(self, name: str) -> None:
+        """Nothing can be sent to where nodes were heard over this interface."""
+        gone = [node for node, (host, _) in self._endpoint_of.items() if host.partition("%")[2] == name]
+        for node in gone:
+            self.forget(node)
 
     def endpoint(self, node: int) -> Endpoint | None:
         """Where a datagram for `node` alone can go; `None` if it is unknown, or if several nodes share the endpoint,
@@ -91,9 +117,19 @@ class Neighbours:
         endpoint = self._endpoint_of.get(node)
         return endpoint if endpoint is not None and self._nodes_at[endpoint] == 1 else None
 
-    def _forget(self, node: int) -> None:
+    def forget(self, node: int) -> None:
+        """It is not known any more where the node is."""
         endpoint = self._endpoint_of.pop(node, None)
         if endpoint is not None:
             self._nodes_at[endpoint] -= 1
             if not self._nodes_at[endpoint]:
                 del self._nodes_at[endpoint]
+
+
+def default_listen(group: Endpoint | None, peers: Sequence[Endpoint]) -> Endpoint | None:
+    """Where a node listens unless told otherwise: where its group or its peers can reach it. None: on loopback, if
+    it has static links at all."""
+    if group is not None:
+        return "0.0.0.0", group[1]
+    outside = [host for host, _ in peers if not is_loopback((host, 0)) and "%" not in host]
+    return ("::" if ":" in outside[0] else "0.0.0.0", 0) if outside else None

@@ -23,9 +23,9 @@ from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
 from roamcast.live.endpoints import Endpoint
+from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
-from roamcast.live.sealing import Sealer
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
@@ -69,7 +69,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         random: Random,
         on_delivery: Callable[[Event, int, float], None],
         on_failure: Callable[[Failure], None],
-        sealer: Sealer | None = None,
+        guard: Guard | None = None,
         position: Point | None = None,
         site: Site | None = None,
     ) -> None:
@@ -88,11 +88,13 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._journal = journal
         self._on_delivery = on_delivery
         self._on_failure = on_failure
-        self._sealer = sealer  # None: datagrams are plain
+        self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        self._transport: asyncio.DatagramTransport | None = None
+        self._transport: asyncio.DatagramTransport | None = None  # of the socket for static links
+        self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
+        self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = Link(
             address,
             codec,
@@ -101,8 +103,9 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             life=life,
             first_sequence=time.time_ns(),
             transmit=self._transmit,
-            on_message=lambda sender, message: self.protocol.on_message(sender, message),
+            on_message=self._on_message,
             on_send_failed=self._on_send_failed,
+            prepare=(lambda message: message) if guard is None else guard.outgoing,
         )
 
     def now(self) -> float:
@@ -144,6 +147,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             pending.cancel()
 
     def deliver(self, event: Event, hops: int) -> None:
+        if self._guard is not None and not self._guard.may_deliver(event):
+            return
         latency_s = self._journal.delivered(event, hops)
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
         self._loop.call_soon(self._on_delivery, event, hops, latency_s)
@@ -158,15 +163,26 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
+        self.receive(data, (addr[0], addr[1]))
+
+    def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
+        """Takes a datagram that was sent to `group`, or to this node alone."""
+
+        def heard(sender: int) -> None:
+            self.on_heard(sender, source, group)
+
         sealed_by: int | None = None
-        if self._sealer is not None:
-            opened = self._sealer.open(data)
-            if isinstance(opened, Drop):
-                self._journal.frame_lost(opened)
+        if self._guard is not None:
+            opened = self._guard.open(data, lambda: self.receive(data, source, group))
+            if opened is None or self._is_closed:
                 return
             sealed_by, data = opened
+        self._handle(lambda: self.link.receive(data, source, sealed_by, heard), data)
+
+    def _handle(self, call: Callable[[], None], data: bytes) -> None:
+        """Does what a datagram asks for; whatever goes wrong, the node goes on."""
         try:
-            self.link.receive(data, addr, sealed_by)
+            call()
         except PeerError:
             self._journal.frame_lost(Drop.REFUSED)
         except Exception as error:
@@ -203,9 +219,32 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             self._transport.close()
             self._transport = None
 
-    def _transmit(self, data: bytes, endpoint: Endpoint) -> None:
-        if self._transport is not None:
-            self._transport.sendto(data if self._sealer is None else self._sealer.seal(data), endpoint)
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """The interfaces carry datagrams of another size than before."""
+        self.frame_bytes_max = frame_bytes_max
+        self.link.limit_frames(frame_bytes_max)
+
+    def _transmit(self, data: bytes, endpoints: Sequence[Endpoint]) -> None:
+        """Sealed once for all of them: whoever hears it twice accepts it once."""
+        if self._is_closed or not endpoints:
+            return
+        sealed = data if self._guard is None else self._guard.seal(data)
+        for endpoint in endpoints:
+            try:
+                if "%" in endpoint[0]:
+                    self.send_on_interface(sealed, endpoint)
+                elif self._transport is not None:
+                    self._transport.sendto(sealed, endpoint)
+            except OSError:
+                self._journal.system_refused()
+
+    def _on_message(self, sender: int, message: Message) -> None:
+        def again() -> None:  # what the message waited for is here
+            if not self._is_closed:
+                self._handle(lambda: self._on_message(sender, message), b"")
+
+        if self._guard is None or self._guard.admits(message, again):
+            self.protocol.on_message(sender, message)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]

@@ -16,7 +16,7 @@ from roamcast.protocols.api import NOBODY, Category, Message, Point
 
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
-    from roamcast.trace.schema import Kind
+    from roamcast.trace.rows import InterestKind
 
 _INT64_MAX = 2**63 - 1
 _HOPS_MAX = 2**31 - 1
@@ -34,7 +34,7 @@ class Journal:
         self._bytes_this_second: Counter[tuple[str, Category]] = Counter()
         self._frames: Counter[tuple[str, Category]] = Counter()
         self._bytes: Counter[tuple[str, Category]] = Counter()
-        self._lost: Counter[Drop] = Counter()
+        self.lost: Counter[Drop] = Counter()  # datagrams that were dropped, by reason
         self._dropped: Counter[str] = Counter()
         self._published = 0
         self._delivered = 0
@@ -43,16 +43,21 @@ class Journal:
         self._system_refused = 0
 
     def subscribed(self, language: str, interest: str) -> None:
-        self._record("subscribed", node=self._node, category=language, detail=interest)
+        self._interest("subscribed", language, interest)
 
     def unsubscribed(self, language: str, interest: str) -> None:
-        self._record("unsubscribed", node=self._node, category=language, detail=interest)
+        self._interest("unsubscribed", language, interest)
 
     def advertised(self, language: str, interest: str) -> None:
-        self._record("advertised", node=self._node, category=language, detail=interest)
+        self._interest("advertised", language, interest)
+
+    def _interest(self, kind: "InterestKind", language: str, interest: str) -> None:
+        if self._trace is not None:
+            self._trace.interest(self._now(), kind, self._node, language, interest)
 
     def moved(self, to: Point) -> None:
-        self._record("position", node=self._node, x_m=to[0], y_m=to[1])
+        if self._trace is not None:
+            self._trace.position(self._now(), self._node, *to)
 
     def published(self, language: str, event: Event) -> None:
         self._published += 1
@@ -64,20 +69,13 @@ class Journal:
         _require_range("event.id", event.id, 1, _INT64_MAX)
         _require_range("event.cause", event.cause, NO_EVENT, _INT64_MAX)
         _require_range("hops", hops, 0, _HOPS_MAX)
-        latency_s = self._now() - event.time_s
+        now_s = self._now()
+        latency_s = now_s - event.time_s
         if not math.isfinite(latency_s):
             raise PeerError(f"event.time_s = {event.time_s!r}: must be finite")
         self._delivered += 1
-        self._record(
-            "delivered",
-            node=self._node,
-            peer=event.publisher,
-            event_id=event.id,
-            cause_id=event.cause or None,
-            value=latency_s,
-            hops=hops,
-            bytes=len(event.payload),
-        )
+        if self._trace is not None:
+            self._trace.delivered(now_s, self._node, event, hops)
         return latency_s
 
     def frame_sent(self, message: Message, size_bytes: int) -> None:
@@ -90,7 +88,7 @@ class Journal:
         self._frames_received += 1
 
     def frame_lost(self, reason: Drop) -> None:
-        self._lost[reason] += 1
+        self.lost[reason] += 1
 
     def send_failed(self) -> None:
         self._sends_failed += 1
@@ -102,12 +100,13 @@ class Journal:
     def dropped(self, reason: str, event_id: int) -> None:
         _require_range("event.id", event_id, NO_EVENT, _INT64_MAX)
         self._dropped[reason] += 1
-        self._record("dropped", node=self._node, event_id=event_id or None, detail=reason)
+        if self._trace is not None:
+            self._trace.dropped(self._now(), self._node, reason, event_id)
 
     def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
         _require_range("peer", peer, NOBODY, _INT64_MAX)
-        known = None if peer == NOBODY else peer
-        self._record("structure", node=self._node, peer=known, value=value, category=aspect, detail=detail or None)
+        if self._trace is not None:
+            self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 
     def counters(self) -> dict[str, Any]:
         frames = self._frames + self._frames_this_second
@@ -120,7 +119,7 @@ class Journal:
             "frames_sent": dict(sorted(by_label.items())),
             "bytes_sent": self._bytes.total() + self._bytes_this_second.total(),
             "frames_received": self._frames_received,
-            "frames_lost": {reason.value: self._lost[reason] for reason in Drop if self._lost[reason]},
+            "frames_lost": {reason.value: self.lost[reason] for reason in Drop if self.lost[reason]},
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
@@ -136,21 +135,17 @@ class Journal:
     def close(self) -> None:
         """The totals that stand at the end of every trace."""
         self._end_second()
-        for (label, category), count in self._frames.items():
-            size_bytes = self._bytes[label, category]
-            self._record(
-                "load",
-                node=self._node,
-                value=0.0,
-                bytes=size_bytes,
-                count=count,
-                category=category,
-                detail=label,
-            )
-        for reason in Drop:
-            if self._lost[reason]:
-                self._record("lost", count=self._lost[reason], detail=reason.value)
-        self._record("end", count=1)
+        if self._trace is not None:
+            now_s = self._now()
+            for (label, category), count in self._frames.items():
+                size_bytes = self._bytes[label, category]
+                self._trace.traffic(
+                    now_s, self._node, frames=count, size_bytes=size_bytes, category=category, label=label
+                )
+            for reason in Drop:
+                if self.lost[reason]:
+                    self._trace.lost(now_s, reason.value, self.lost[reason])
+            self._trace.end(now_s)
         self.flush()
 
     def _close_second(self) -> None:
@@ -165,14 +160,13 @@ class Journal:
             size_bytes = self._bytes_this_second[key]
             self._frames[key] += count
             self._bytes[key] += size_bytes
-            label, category = key
-            self._record("frame", value=0.0, bytes=size_bytes, count=count, category=category, detail=label)
+            if self._trace is not None:
+                label, category = key
+                self._trace.traffic(
+                    float(self._second), None, frames=count, size_bytes=size_bytes, category=category, label=label
+                )
         self._frames_this_second.clear()
         self._bytes_this_second.clear()
-
-    def _record(self, kind: "Kind", **fields: Any) -> None:
-        if self._trace is not None:
-            self._trace.add(float(self._second) if kind == "frame" else self._now(), kind, **fields)
 
 
 def _require_range(field: str, value: int, low: int, high: int) -> None:

@@ -4,21 +4,27 @@ The file is JSON: the network's name and its keys, each with an id, a secret of 
 used for sending. A node sends with the newest key whose time has come and accepts every key in the file. So a network
 changes its key without a gap: `roamcast key rotate` adds a key that becomes valid later, the file is copied to all
 nodes until then, and a later rotation drops the keys that are out of use.
+
+The file also names the network's authority, if members are to be told apart (`identity.py`), and the nodes that it has
+revoked.
 """
 
-import os
 import secrets
 from base64 import b64encode
+from hashlib import blake2b
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
-from roamcast.errors import ConfigurationError
+from roamcast.live.identity import PUBLIC_BYTES, Statement
+from roamcast.live.secret_files import read_secret, write_secret
 
 SECRET_BYTES = 32
 KEYS_MAX = 3  # in a file: one in use, one to come, one that late nodes may still use
 ID_MAX = 255
-FILE_BYTES_MAX = 65_536
+REVOCATIONS_MAX = 1024
 
 
 class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +44,9 @@ class KeyRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     network: str
     keys: tuple[Key, ...]  # oldest first
+    authority: Annotated[bytes, Meta(min_length=PUBLIC_BYTES, max_length=PUBLIC_BYTES)] | None = None  # public key
+    # of the authority that certifies nodes; None: members are not told apart
+    revoked: Annotated[tuple[Statement, ...], Meta(max_length=REVOCATIONS_MAX)] = ()  # spread by nodes that read this
 
     def __post_init__(self) -> None:
         ids = [key.id for key in self.keys]
@@ -53,43 +62,22 @@ class KeyRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """With one more key; of the older ones the last two stay."""
         newest = self.keys[-1]
         key = Key(newest.id % ID_MAX + 1, secrets.token_bytes(SECRET_BYTES), sends_from_s)
-        return KeyRing(self.network, (*self.keys[-(KEYS_MAX - 1) :], key))
+        return msgspec.structs.replace(self, keys=(*self.keys[-(KEYS_MAX - 1) :], key))
 
 
-def new_ring(network: str, now_s: float) -> KeyRing:
-    return KeyRing(network, (Key(1, secrets.token_bytes(SECRET_BYTES), now_s),))
+def new_ring(network: str, now_s: float, authority: bytes | None = None) -> KeyRing:
+    return KeyRing(network, (Key(1, secrets.token_bytes(SECRET_BYTES), now_s),), authority)
 
 
 def read_ring(path: Path) -> KeyRing:
-    try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise ConfigurationError(f"key: {path} is not a key file")
-        return msgspec.json.decode(path.read_bytes(), type=KeyRing)
-    except OSError as error:
-        raise ConfigurationError(f"key: cannot read {path}: {error.strerror or error}") from None
-    except msgspec.MsgspecError as error:
-        raise ConfigurationError(f"key: {path} is not a key file: {error}") from None
+    return read_secret(path, KeyRing, "key", "a key file")
 
 
 def write_ring(path: Path, ring: KeyRing, *, replace: bool = False) -> None:
     """Writes a key file that only its owner can read; an existing one is replaced only if asked."""
-    beside = path.with_name(f"{path.name}.new")
-    try:
-        if path.exists() and not replace:
-            raise ConfigurationError(f"key: {path} exists; remove it or choose another name")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(ring)))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise ConfigurationError(f"key: cannot write {path}: {error.strerror or error}") from None
+    write_secret(path, ring, "key", replace=replace)
 
 
-def fingerprint(key: Key) -> str:
+def fingerprint(secret: bytes) -> str:
     """A few characters that tell keys apart and give nothing away."""
-    from hashlib import blake2b
-
-    return b64encode(blake2b(key.secret, digest_size=6, person=b"fingerprint").digest()).decode()
+    return b64encode(blake2b(secret, digest_size=6, person=b"fingerprint").digest()).decode()

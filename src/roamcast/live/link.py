@@ -53,15 +53,19 @@ class Link:
         *,
         life: int,
         first_sequence: int,
-        transmit: Callable[[bytes, Endpoint], None],
+        transmit: Callable[[bytes, Sequence[Endpoint]], None],
         on_message: Callable[[int, Message], None],
         on_send_failed: Callable[[int, Message], None],
+        prepare: Callable[[Message], Message] = lambda message: message,  # what is encoded in place of a message
     ) -> None:
+        self._prepare = prepare
         self.neighbours = Neighbours()
         self._address = address
         self._codec = codec
         self._journal = journal
-        self._neighbourhood = tuple(neighbourhood)
+        self.neighbourhood = tuple(neighbourhood)  # where a broadcast goes
+        self.everywhere: tuple[Endpoint, ...] = ()  # where somebody may be who was not heard yet, if that is more
+        self.frame_bytes_max = FRAME_BYTES_MAX
         self._sequence = first_sequence
         self._transmit = transmit
         self._on_message = on_message
@@ -86,6 +90,10 @@ class Link:
         if neighbour != NOBODY:  # which would be a broadcast
             self._transfer(neighbour, message)
 
+    def announce(self, data: bytes) -> None:
+        """To all neighbours: a datagram that is none of the protocol's."""
+        self._transmit(data, self.everywhere or self.neighbourhood)
+
     def close(self) -> None:
         for unicast in self.waiting.values():
             if unicast.retry is not None:
@@ -94,8 +102,26 @@ class Link:
         if self._pause is not None:
             self._pause.cancel()
 
-    def receive(self, data: bytes, source: Endpoint, sealed_by: int | None = None) -> None:
-        """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key."""
+    def beacon(self, endpoints: Sequence[Endpoint]) -> None:
+        """Tells those who hear one of these endpoints that this node is here."""
+        self._transmit(self._codec.encode(Datagram(Frame.BEACON, self._address)), endpoints)
+
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """From now on larger messages travel in fragments."""
+        self.frame_bytes_max = frame_bytes_max
+        self._outbox.limit_frames(frame_bytes_max)
+
+    def receive(
+        self,
+        data: bytes,
+        source: Endpoint,
+        sealed_by: int | None = None,
+        on_heard: Callable[[int], None] = lambda sender: None,
+    ) -> None:
+        """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key.
+
+        `on_heard` is told who sent it, if it is of this network.
+        """
         datagram = self._codec.decode(data)
         if isinstance(datagram, Drop):
             self._journal.frame_lost(datagram)
@@ -103,11 +129,16 @@ class Link:
         if sealed_by is not None and sealed_by != datagram.sender:
             self._journal.frame_lost(Drop.FORGED)
             return
-        self.neighbours.learn(datagram.sender, source)
+        on_heard(datagram.sender)
         if datagram.sender == self._address:
             self._journal.frame_lost(Drop.OWN_ADDRESS)
+            return
+        self.neighbours.learn(datagram.sender, source)
+        if datagram.kind == Frame.ANNOUNCEMENT:
+            self._journal.frame_received()
         elif datagram.message is None:
-            self._acknowledged(datagram)
+            if datagram.kind == Frame.ACKNOWLEDGEMENT:
+                self._acknowledged(datagram)
         elif datagram.kind == Frame.BROADCAST:
             self._pass_on(datagram.sender, datagram.message)
         elif datagram.receiver != self._address:
@@ -136,8 +167,8 @@ class Link:
             self._on_message(sender, whole)
 
     def _transfer(self, receiver: int, message: Message) -> None:
-        body = self._codec.encode_message(message)
-        if len(body) <= FRAME_BYTES_MAX:
+        body = self._codec.encode_message(self._prepare(message))
+        if len(body) <= self.frame_bytes_max:
             self._transfer_frame(receiver, message, body)
         elif len(body) > MESSAGE_BYTES_MAX:
             self._journal.frame_lost(Drop.OVERSIZED)  # which says nothing about the neighbour
@@ -210,12 +241,12 @@ class Link:
 
     def _to_neighbour(self, neighbour: int, data: bytes, *, is_repeated: bool) -> None:
         endpoint = self.neighbours.endpoint(neighbour)
-        if endpoint is not None:
-            self._transmit(data, endpoint)
-        if endpoint is None or is_repeated:
-            self._to_neighbourhood(data, but=endpoint)
+        if endpoint is None:
+            self._transmit(data, self.neighbourhood)
+        elif is_repeated:
+            self._transmit(data, (endpoint, *(each for each in self.neighbourhood if each != endpoint)))
+        else:
+            self._transmit(data, (endpoint,))
 
-    def _to_neighbourhood(self, data: bytes, but: Endpoint | None = None) -> None:
-        for endpoint in self._neighbourhood:
-            if endpoint != but:
-                self._transmit(data, endpoint)
+    def _to_neighbourhood(self, data: bytes) -> None:
+        self._transmit(data, self.neighbourhood)

@@ -16,12 +16,19 @@ from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
 from roamcast.live.codec import Codec
-from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
+from roamcast.live.discovery import Discovery
+from roamcast.live.endpoints import PORT, Endpoint, is_loopback, open_socket
+from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
+from roamcast.live.identity import Identity, read_identity
+from roamcast.live.interfaces import present
 from roamcast.live.journal import Journal
 from roamcast.live.keys import KeyRing, read_ring
 from roamcast.live.lives import Lives, replace_file
-from roamcast.live.sealing import Sealer
+from roamcast.live.notices import Notice
+from roamcast.live.ports import Ports
+from roamcast.live.quotas import Quota
+from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
@@ -31,6 +38,8 @@ from roamcast.trace.utility import parse_utility
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
 
+LISTEN: Endpoint = ("127.0.0.1", 0)  # where a node with static links listens unless told otherwise
+RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
 
@@ -43,15 +52,30 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any] = {}
     language: str = "intervals"
     network: str = "roamcast"  # nodes of another network on the same port are ignored
-    listen: Endpoint = ("127.0.0.1", 0)
-    group: Endpoint | None = None  # broadcast address or multicast group; None if there are only static links
+    listen: Endpoint | None = None  # of the socket for static links; None: on loopback, if there are such links
+    group: Endpoint | None = None  # a broadcast address or multicast group of one's own choice
     peers: tuple[Endpoint, ...] = ()  # static links
+    interfaces: tuple[str, ...] = ()  # where it looks for neighbours; none named: all that can multicast but loopback
+    discover: bool = False  # look for neighbours on interfaces; so it is if there are neither links nor a group
+    port: int = PORT  # UDP port on interfaces
     position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
     trace: Path | None = None
     state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
     key: Path | None = None  # the network's key file (`keys.py`); None: datagrams are plain
+    identity: Path | None = None  # this node's identity file, in a network with an authority (`identity.py`)
+    quota: Quota = Quota()  # what one peer may send
     plain: bool = False  # plain datagrams are allowed to leave this machine
+
+    @property
+    def discovers(self) -> bool:
+        """Whether it looks for neighbours on interfaces."""
+        return self.discover or bool(self.interfaces) or (self.group is None and not self.peers)
+
+    @property
+    def static(self) -> tuple[Endpoint, ...]:
+        """Where broadcasts go whoever is there."""
+        return self.peers if self.group is None else (self.group, *self.peers)
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -60,6 +84,11 @@ class Delivery(msgspec.Struct, frozen=True):
     event: Event
     hops: int
     latency_s: float  # by the clocks of publisher and subscriber: negative if they disagree
+
+    @property
+    def modulated_by(self) -> int | None:
+        """The node that changed the event on its way; None: it is what its publisher signed, if events are signed."""
+        return modulated_by(self.event)
 
 
 def parse_content(language: str, text: str) -> Content:
@@ -86,19 +115,20 @@ class Node:
     """One running node; `open` makes one, `close` ends it."""
 
     def __init__(
-        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, lives: Lives, *, listens: Endpoint
+        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, lives: Lives, discovery: Discovery
     ) -> None:
         self.settings = settings
-        self.listens = listens  # where its socket is: the port is known only now if it was given as 0
+        self.discovery = discovery
         self._host = host
         self._journal = journal
         self._clock = clock
         self._started_s = clock.now()
         self._lives = lives
-        self._subscriptions: list[Interest] = []
+        self.subscriptions: list[Interest] = []  # of the application, oldest first
         self._advertised: list[Interest] = []
         self._restarts = 0
-        self._sealer: Sealer | None = None
+        self.listens: Endpoint | None = None  # where the socket for static links is, if there is one
+        self._guard: Guard | None = None
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
 
@@ -108,49 +138,80 @@ class Node:
         settings: NodeSettings,
         on_delivery: Callable[[Delivery], None],
         on_failure: Callable[[Failure], None] = lambda failure: None,
+        on_notice: Callable[[Notice], None] = lambda notice: None,
     ) -> "Node":
-        """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived."""
+        """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
+        `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
-        if settings.group is None and not settings.peers:
-            raise ConfigurationError("neighbourhood: none given; name a --broadcast group or at least one --peer")
         ring = _key_ring(settings)
         kind = protocol_class(settings.protocol)
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         name = f"{settings.network}-{settings.address}.json"
         lives = Lives(None if settings.state is None else settings.state / name)
-        socket = open_socket(settings.listen, settings.group)
+        socket = None
+        if settings.listen is not None or settings.peers or settings.group is not None:
+            socket = open_socket(settings.listen or LISTEN, settings.group)
         try:
             trace = None if settings.trace is None else _trace_log(settings.trace, settings.network)
         except ConfigurationError:
-            socket.close()
+            if socket is not None:
+                socket.close()
             raise
         clock = Clock()
-        sealer = None
-        if ring is not None:
-            sealer = Sealer(ring, settings.address, lives.life, lives.next_life, clock.now)
-            sealer.recall(_read_heard(settings))
         journal = Journal(settings.address, clock.now, trace)
+        codec = Codec(settings.network, settings.protocol, kind.messages)
+        try:
+            guard = Guard(
+                ring,
+                settings.address,
+                settings.language,
+                codec,
+                kind.messages,
+                life=lives.life,
+                next_life=lives.next_life,
+                now=clock.now,
+                lost=journal.frame_lost,
+                identity=_identity(settings),
+                quota=settings.quota,
+            )
+        except ConfigurationError:
+            if socket is not None:
+                socket.close()
+            raise
+        guard.recall(_read_heard(settings))
         host = UdpHost(
             settings.address,
-            Codec(settings.network, settings.protocol, kind.messages),
+            codec,
             journal,
-            settings.peers if settings.group is None else (settings.group, *settings.peers),
+            (),
             life=lives.life,
             clock=clock,
             random=Random(),
             on_delivery=lambda event, hops, latency_s: on_delivery(Delivery(event, hops, latency_s)),
             on_failure=lambda failure: node._failed(failure, on_failure),
-            sealer=sealer,
+            guard=guard,
             position=settings.position,
             site=settings.site,
         )
         host.protocol = build_protocol(settings.protocol, host, parameters)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
-        node = cls(settings, host, journal, clock, lives, listens=socket.getsockname())
-        node._sealer = sealer
+        if socket is not None:
+            await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
+        ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
+        discovery = Discovery(
+            host=host,
+            journal=journal,
+            static=settings.static,
+            notify=on_notice,
+            ports=ports,
+            wanted=settings.interfaces,
+        )
+        node = cls(settings, host, journal, clock, lives=lives, discovery=discovery)
+        node.listens = None if socket is None else socket.getsockname()[:2]
+        node._guard = guard
         if settings.position is not None:
             journal.moved(settings.position)
+        guard.start(host.link.announce, host.random)
         host.protocol.start()
         node._flush()
         return node
@@ -164,14 +225,16 @@ class Node:
 
     def subscribe(self, interest: Interest) -> None:
         _require_content(interest)
-        self._subscriptions.append(interest)
+        if self._guard is not None:
+            self._guard.require_subscribable(interest)
+        self.subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.subscribe(interest))
 
     def unsubscribe(self, interest: Interest) -> None:
-        if interest not in self._subscriptions:
+        if interest not in self.subscriptions:
             raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
-        self._subscriptions.remove(interest)
+        self.subscriptions.remove(interest)
         self._journal.unsubscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.unsubscribe(interest))
 
@@ -187,6 +250,8 @@ class Node:
         parse_utility(utility)
         number = event_id(self.settings.address, self._lives.next_number())
         event = Event(number, self._clock.now(), content, payload, utility=utility)
+        if self._guard is not None:
+            event = self._guard.sign(event)
         size_bytes = len(msgspec.msgpack.encode(event))
         if size_bytes > EVENT_BYTES_MAX:
             raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
@@ -194,22 +259,42 @@ class Node:
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
+    def backlog(self) -> int:
+        """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
+        return self._host.backlog()
+
     def counters(self) -> dict[str, Any]:
         return {
             "address": self.settings.address,
             "protocol": self.settings.protocol,
             "uptime_s": round(self._clock.now() - self._started_s, 3),
-            "neighbours": len(self._host.link.neighbours),
-            "subscriptions": len(self._subscriptions),
+            "neighbours": len(self.discovery.paths),
+            "interfaces": self.discovery.interfaces,
+            "frame_bytes_max": self._host.frame_bytes_max,
+            "subscriptions": len(self.subscriptions),
             "restarts": self._restarts,
             **self._journal.counters(),
         }
 
-    def reload_key(self) -> None:
-        """Reads the key file again, which may have got a new key."""
-        ring = _key_ring(self.settings)
-        if ring is not None and self._sealer is not None:
-            self._sealer.load(ring)
+    def reload(self, settings: NodeSettings | None = None) -> list[str]:
+        """Reads the key file again, which may have a new key or revocations, and the identity file; takes over what of
+        the new settings can change while the node runs. Returns the names of those that need a restart."""
+        wanted = self.settings if settings is None else settings
+        new = msgspec.structs.replace(self.settings, **{name: getattr(wanted, name) for name in RELOADABLE})
+        if new.static and self.listens is None:
+            new = msgspec.structs.replace(new, peers=())  # there is no socket for static links
+        if (new.key is None) != (self.settings.key is None):
+            new = msgspec.structs.replace(new, key=self.settings.key, identity=self.settings.identity)
+        ring = _key_ring(new)
+        if ring is not None and self._guard is not None:
+            self._guard.load(ring, _identity(new))
+        if new.peers != self.settings.peers:
+            self.discovery.set_static(new.static)
+        if new.interfaces != self.settings.interfaces:
+            self.discovery.set_interfaces(new.interfaces)
+        self.settings = new
+        fields = NodeSettings.__struct_fields__
+        return [name for name in fields if getattr(wanted, name) != getattr(new, name)]
 
     def close(self) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
@@ -220,7 +305,10 @@ class Node:
         if self._flushing is not None:
             self._flushing.cancel()
         self._host.command(self._host.protocol.leave)
+        self.discovery.close()
         self._host.close()
+        if self._guard is not None:
+            self._guard.close()
         self._journal.close()
 
     def _failed(self, failure: Failure, on_failure: Callable[[Failure], None]) -> None:
@@ -235,14 +323,14 @@ class Node:
         self._host.command(protocol.start)
         for interest in self._advertised:
             self._host.command(partial(protocol.advertise, interest))
-        for interest in self._subscriptions:
+        for interest in self.subscriptions:
             self._host.command(partial(protocol.subscribe, interest))
 
     def _flush(self) -> None:
         self._journal.flush()
-        if self._sealer is not None and self.settings.state is not None:
+        if self._guard is not None and self.settings.key is not None and self.settings.state is not None:
             with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
-                replace_file(_heard_path(self.settings, self.settings.state), self._sealer.remembered())
+                replace_file(_heard_path(self.settings, self.settings.state), self._guard.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
 
 
@@ -259,13 +347,27 @@ def _key_ring(settings: NodeSettings) -> KeyRing | None:
         if ring.network != settings.network:
             raise ConfigurationError(f"key: {settings.key} is of network {ring.network!r}, not {settings.network!r}")
         return ring
-    stays_here = is_loopback(settings.listen) and all(map(is_loopback, settings.peers))
-    if not stays_here and not settings.plain:
+    if not _stays_here(settings) and not settings.plain:
         raise ConfigurationError(
             "key: none given, so anybody in range could read and forge what this node sends; "
             "make one with `roamcast key new`, or allow it with --plain"
         )
     return None
+
+
+def _stays_here(settings: NodeSettings) -> bool:
+    """Whether nothing that the node sends leaves this machine."""
+    if settings.discovers:
+        named = present(settings.interfaces)
+        if not settings.interfaces or not all(
+            name in named and named[name].is_loopback for name in settings.interfaces
+        ):
+            return False
+    return is_loopback(settings.listen or LISTEN) and all(map(is_loopback, settings.peers))
+
+
+def _identity(settings: NodeSettings) -> Identity | None:
+    return None if settings.identity is None else read_identity(settings.identity)
 
 
 def _heard_path(settings: NodeSettings, state: Path) -> Path:

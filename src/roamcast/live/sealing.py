@@ -14,6 +14,10 @@ A sealed datagram is a header and the encrypted plain datagram (`codec.py`):
 | 4 | counter | of the sender's datagrams in this life, from 1 |
 | rest | | ChaCha20-Poly1305, with its tag of 16 bytes; the header is authenticated too |
 
+In a network with an authority the version is 2, and the plain datagram is followed by the sender's signature over
+header and datagram, inside the encryption. The seal proves that a member sent it, the signature which one. The window
+of a sender moves only for what it has signed, so no member can use up another's counters or lives.
+
 *Nonces never repeat.* Each life encrypts with a key of its own, derived from the network's key and the random instance;
 the nonce is the counter. So neither a restart, nor a clock that went back, nor two nodes with the same address can make
 a key encrypt twice with one nonce. A life ends before its counter does.
@@ -30,6 +34,7 @@ import secrets
 from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
+from typing import Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -37,10 +42,13 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from roamcast.fields import ADDRESS_MAX
 from roamcast.live.codec import Drop
+from roamcast.live.credentials import Credentials
+from roamcast.live.identity import SIGNATURE_BYTES, Identity, verify
 from roamcast.live.keys import Key, KeyRing
 
 SEALED_MAGIC = 0xCB
 SEALED_VERSION = 1
+SIGNED_VERSION = 2
 TAG_BYTES = 16
 COUNTER_MAX = 2**32 - 1
 WINDOW = 1024
@@ -49,7 +57,9 @@ CIPHERS_MAX = 8192
 
 _HEADER = Struct(">BBIBIIQI")
 SEAL_BYTES = _HEADER.size + TAG_BYTES
-"""What sealing adds to a datagram."""
+"""What sealing adds to a datagram; a signature comes on top."""
+
+_DATAGRAM: Final = b"roamcast datagram 2\0"
 
 
 class Heard(msgspec.Struct):
@@ -74,12 +84,34 @@ class Heard(msgspec.Struct):
         return True
 
 
+class Opened(msgspec.Struct, frozen=True):
+    """A datagram whose seal is whole: a member made it."""
+
+    sender: int  # who that was, if the signature says so too
+    life: int
+    instance: int
+    counter: int
+    datagram: bytes
+    signed: bytes
+    signature: bytes
+
+
 class Sealer:
-    """Seals and opens the datagrams of one node."""
+    """Seals and opens the datagrams of one node; with an identity, signs them and checks who signed."""
 
     def __init__(
-        self, ring: KeyRing, address: int, life: int, next_life: Callable[[], int], now: Callable[[], float]
+        self,
+        ring: KeyRing,
+        address: int,
+        life: int,
+        next_life: Callable[[], int],
+        now: Callable[[], float],
+        identity: Identity | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
+        self._identity = identity
+        self._credentials = credentials
+        self._version = SEALED_VERSION if credentials is None else SIGNED_VERSION
         self._address = address
         self._life = life
         self._next_life = next_life
@@ -106,7 +138,7 @@ class Sealer:
         key = self._ring.sending(self._now())
         header = _HEADER.pack(
             SEALED_MAGIC,
-            SEALED_VERSION,
+            self._version,
             self._network,
             key.id,
             self._address,
@@ -114,15 +146,25 @@ class Sealer:
             self._instance,
             self._counter,
         )
+        if self._identity is not None:
+            datagram += self._identity.key.sign(_DATAGRAM + header + datagram)
         return header + self._cipher(key, self._instance).encrypt(_nonce(self._counter), datagram, header)
 
     def open(self, data: bytes) -> tuple[int, bytes] | Drop:
         """The sender and its datagram, or why this is not to be trusted."""
+        opened = self.decrypt(data)
+        if isinstance(opened, Drop):
+            return opened
+        reason = self.accept(opened)
+        return (opened.sender, opened.datagram) if reason is None else reason
+
+    def decrypt(self, data: bytes) -> Opened | Drop:
+        """What a member has sealed. Who it was, and whether this is a replay, is still to be asked."""
         if len(data) < SEAL_BYTES or data[0] != SEALED_MAGIC:
             return Drop.UNSEALED
         header = data[: _HEADER.size]
         _, version, network, key_id, sender, life, instance, counter = _HEADER.unpack(header)
-        if version != SEALED_VERSION:
+        if version != self._version:
             return Drop.FOREIGN_VERSION
         if network != self._network:
             return Drop.FOREIGN_NETWORK
@@ -130,13 +172,39 @@ class Sealer:
         if key is None or sender > ADDRESS_MAX:
             return Drop.UNKNOWN_KEY
         try:
-            datagram = self._cipher(key, instance).decrypt(_nonce(counter), data[_HEADER.size :], header)
+            inside = self._cipher(key, instance).decrypt(_nonce(counter), data[_HEADER.size :], header)
         except InvalidTag:
             self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
             return Drop.FORGED
-        if not self._is_new(sender, life, instance, counter):
-            return Drop.REPLAYED
-        return sender, datagram
+        if self._credentials is None:
+            return Opened(
+                sender=sender, life=life, instance=instance, counter=counter, datagram=inside, signed=b"", signature=b""
+            )
+        if len(inside) < SIGNATURE_BYTES:
+            return Drop.UNSIGNED
+        datagram, signature = inside[:-SIGNATURE_BYTES], inside[-SIGNATURE_BYTES:]
+        return Opened(
+            sender=sender,
+            life=life,
+            instance=instance,
+            counter=counter,
+            datagram=datagram,
+            signed=_DATAGRAM + header + datagram,
+            signature=signature,
+        )
+
+    def accept(self, opened: Opened) -> Drop | None:
+        """Why this is not to be trusted; None: it is, this once."""
+        heard = self._heard.get(opened.sender)
+        if heard is not None and not _may_be_new(heard, opened):
+            return Drop.REPLAYED  # before the costly check
+        if self._credentials is not None:
+            certificate = self._credentials.certificate(opened.sender, self._now())
+            if isinstance(certificate, Drop):
+                return certificate
+            if not verify(certificate.key, opened.signature, opened.signed):
+                return Drop.FORGED
+        return None if self._is_new(opened.sender, opened.life, opened.instance, opened.counter) else Drop.REPLAYED
 
     def remembered(self) -> bytes:
         """What must survive a restart."""
@@ -172,6 +240,13 @@ class Sealer:
             derived = blake2b(salt, key=key.secret, digest_size=32, person=b"roamcast seal 1").digest()
             cipher = self._ciphers[key.id, instance] = ChaCha20Poly1305(derived)
         return cipher
+
+
+def _may_be_new(heard: Heard, opened: Opened) -> bool:
+    if opened.life != heard.life:
+        return opened.life > heard.life
+    back = heard.highest - opened.counter
+    return opened.instance == heard.instance and (back < 0 or (back < WINDOW and not heard.seen >> back & 1))
 
 
 def _nonce(counter: int) -> bytes:

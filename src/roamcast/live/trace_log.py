@@ -6,14 +6,14 @@ Only a node that keeps a trace imports this module, because Arrow takes five tim
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
+from roamcast.trace import rows
 from roamcast.trace.files import TraceWriter
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.rows import published_row
-from roamcast.trace.schema import Kind, Record
+from roamcast.trace.schema import Record
 
 
 class TraceLog:
@@ -24,12 +24,41 @@ class TraceLog:
         self._recorder = Recorder(run_id)
         self._rows = 0
 
-    def add(self, t: float, kind: Kind, **fields: Any) -> None:
-        self._recorder.add(Record(t, kind, **fields))
-        self._rows += 1
+    def interest(self, t: float, kind: rows.InterestKind, node: int, language: str, interest: str) -> None:
+        self._add(rows.interest_row(t, kind, node, language, interest))
+
+    def position(self, t: float, node: int, x_m: float, y_m: float) -> None:
+        self._add(rows.position_row(t, node, x_m, y_m))
 
     def published(self, t: float, event: Event, language: str) -> None:
-        self._recorder.add(published_row(t, event, language))
+        self._add(rows.published_row(t, event, language))
+
+    def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
+        self._add(rows.delivered_row(t, node, event, hops))
+
+    def dropped(self, t: float, node: int, reason: str, event: int) -> None:
+        self._add(rows.dropped_row(t, node, reason, event))
+
+    def structure(self, t: float, node: int, aspect: str, *, peer: int, value: float, detail: str) -> None:
+        self._add(rows.structure_row(t, node, aspect, peer=peer, value=value, detail=detail))
+
+    def traffic(self, t: float, node: int | None, *, frames: int, size_bytes: int, category: str, label: str) -> None:
+        """Frames of one second, or with a node, of its whole run. Their airtime is not known."""
+        kind: Literal["frame", "load"] = "frame" if node is None else "load"
+        self._add(
+            rows.traffic_row(
+                t, kind, node, frames=frames, size_bytes=size_bytes, airtime_s=0.0, category=category, label=label
+            )
+        )
+
+    def lost(self, t: float, reason: str, count: int) -> None:
+        self._add(rows.lost_row(t, reason, count))
+
+    def end(self, t: float) -> None:
+        self._add(rows.end_row(t, 1))
+
+    def _add(self, row: Record) -> None:
+        self._recorder.add(row)
         self._rows += 1
 
     def flush(self) -> None:

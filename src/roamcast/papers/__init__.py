@@ -2,15 +2,16 @@
 
 A figure is declared in the module of its paper (`somer.py`, `georendezvous.py`, ...) as one `Figure`: a campaign for
 each scale, the curves to draw from its measures, and the claims that the paper makes about them. Everything else is the
-same for all figures: `reproduce` runs the campaign on Spark (resumable, as any campaign), estimates curves and claims
-with their intervals (`estimate`), judges, and writes a chart, a page and a summary in JSON. To add a figure: declare
+same for all figures: `reproduce` runs the campaign on Spark (resumable, as any campaign), seeds in rounds until all
+claims are decided (`sequential`), estimates curves and claims with their intervals (`estimate`), judges, and writes a
+chart, a page and a summary in JSON. To add a figure: declare
 it, put it into its module's `FIGURES`, and its module into `catalogue`.
 
     Figure(
         id="somer-6.6",
         title="Delivery ratio under node failures",
         ...
-        quick=campaign(seeds=8, ...), paper_scale=campaign(seeds=250, ...),      # tables as in a campaign file
+        quick=campaign(...), paper_scale=campaign(seeds=250, ...),      # tables as in a campaign file; the paper's runs
         curves=(Curve("SOMER", "somer", "delivery_ratio"), Curve("PS-MAODV", "ps-maodv", "delivery_ratio")),
         x="crash_share",                                                   # a swept setting: a column of the plan
         claims=(
@@ -30,6 +31,6 @@ it, put it into its module's `FIGURES`, and its module into `catalogue`.
   whole confidence interval lies inside the region, fails if all of it lies outside, and is undecided otherwise: more
   seeds decide it. Where a paper says several things, declare several claims; prefer smooth statistics (how much higher
   is the curve at the end than in the middle) to positions (where is its minimum).
-- A claim that fails gets a `finding`: what was found about why.
+- A figure that holds claims that fail gets a `finding`: one paragraph on what was found about why.
 - Where measures per run do not suffice (a course over time, frames by category), `rows` replaces them.
 """

@@ -5,13 +5,16 @@
     docs/results/data/arena/runs.csv         every run's measures
     docs/results/data/arena/points.csv       their means with confidence intervals
     docs/results/data/arena/command.txt
-    docs/results/data/arena/notes.md         what somebody found out about the results, if anybody did
+    docs/results/data/arena/capacity.json    the answer of `roamcast capacity`, if there is one
+    docs/results/data/arena/notes.md         findings about the results, if there are any
 
 `keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
 """
 
+import json
 from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pandas as pd
@@ -21,6 +24,9 @@ from roamcast.analysis.analyse import analyse
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.store import Store
 from roamcast.report import figures
+from roamcast.report.decisions import collapse_table, decision_table, decisions
+from roamcast.report.maps import MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
+from roamcast.report.markdown import markdown_table
 from roamcast.report.pareto import limits, tradeoffs
 from roamcast.report.tables import Cell, Grid, point_table, shown_measures
 from roamcast.report.winners import winners_table
@@ -28,11 +34,13 @@ from roamcast.trace.measures import MEASURES
 
 KEPT = Path("data") / "arena"
 NOTES = KEPT / "notes.md"
+CAPACITY = "capacity.json"
+PICTURES = ("arena-map", "arena-profiles")
 _TABLES = ("plan", "runs", "points")
 
 
-def keep(session: SparkSession, store: Store, directory: Path) -> None:
-    """Keeps of a campaign what its page needs."""
+def keep(session: SparkSession, store: Store, directory: Path, capacity: Path | None = None) -> None:
+    """Stores what the page needs from a campaign, and the answer of a search for capacities."""
     analysis = analyse(session, store)
     plan = store.plan().drop_columns("run").to_pandas()
     measures = shown_measures(store.manifest().campaign, analysis.points)
@@ -40,6 +48,8 @@ def keep(session: SparkSession, store: Store, directory: Path) -> None:
     kept.mkdir(parents=True, exist_ok=True)
     (kept / "campaign.toml").write_text(store.manifest().text, encoding="utf-8")
     (kept / "command.txt").write_text(store.manifest().command + "\n", encoding="utf-8")
+    if capacity is not None:
+        (kept / CAPACITY).write_bytes((capacity / CAPACITY).read_bytes())
     plan.to_csv(kept / "plan.csv", index=False)
     analysis.runs[[*plan.columns, *measures]].to_csv(kept / "runs.csv", index=False, float_format="%.6g")
     points = analysis.points[analysis.points["measure"].isin(measures)]
@@ -55,7 +65,7 @@ def write_arena(directory: Path) -> list[Path]:
     kept = directory / KEPT
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs, points = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in _TABLES)
-    images = _images(campaign, plan, points)
+    images = _images(campaign, plan, runs, points)
     written = []
     for name, (_, svg) in images.items():
         written.append(directory / "figures" / f"{name}.svg")
@@ -72,9 +82,18 @@ def write_arena(directory: Path) -> list[Path]:
         seeds=int(plan.groupby("point")["seed"].nunique().min()),
         command=(kept / "command.txt").read_text(encoding="utf-8").strip(),
         tradeoffs=[(name, caption) for name, caption in captions.items() if name.startswith("arena-against-")],
-        figures=[(name, caption) for name, caption in captions.items() if not name.startswith("arena-against-")],
+        figures=[
+            (name, caption)
+            for name, caption in captions.items()
+            if not name.startswith("arena-against-") and name not in PICTURES
+        ],
         notes=notes.read_text(encoding="utf-8").strip() if notes.exists() else "",
         limits=sorted(limits(campaign)),
+        decisions=decision_table(campaign, plan, runs),
+        collapses=collapse_table(campaign, plan, runs),
+        pictures=[(name, caption) for name, caption in captions.items() if name in PICTURES],
+        exclusions=campaign.exclusions,
+        capacity=_capacities(kept / CAPACITY),
         winners=winners_table(campaign, plan, runs, measures),
         points=point_table(campaign, points, plan, measures),
     )
@@ -90,9 +109,29 @@ def _types(path: Path) -> dict[Hashable, type[str]]:
     return {name: str for name in columns if name not in numbers}
 
 
-def _images(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> dict[str, tuple[str, str]]:
+def _capacities(path: Path) -> Grid:
+    """What `roamcast capacity` found, if anybody asked it."""
+    if not path.exists():
+        return Grid([], [], 1)
+    answer: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    rows = []
+    for each in answer["capacities"]:
+        most, least = (each[end]["rate_per_s"] if each[end] else None for end in ("passes", "fails"))
+        total = (most or 0) * answer["publishers"]
+        figures_of = f"{most or 0:g}", f"{total:g}", f"{least:g}" if least else "–"
+        rows.append([Cell(str(each["label"])), *map(Cell, figures_of)])
+    return Grid(["protocol", "events per publisher and s", "events per s", "fails at"], rows, 1)
+
+
+def _images(
+    campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame
+) -> dict[str, tuple[str, str]]:
     """By name: caption and drawing."""
-    found = {f"arena-against-{it.title.split()[-1]}": (it.title, it.svg) for it in tradeoffs(campaign, plan, points)}
+    found: dict[str, tuple[str, str]] = {}
+    if decisions(campaign, plan, runs):
+        drawings = decision_map(campaign, plan, runs), profiles(campaign, plan, points)
+        found |= dict(zip(PICTURES, zip((MAP_CAPTION, PROFILE_CAPTION), drawings, strict=True), strict=True))
+    found |= {f"arena-against-{it.title.split()[-1]}": (it.title, it.svg) for it in tradeoffs(campaign, plan, points)}
     layouts = figures.layouts_of(campaign, plan)
     for name in shown_measures(campaign, points):
         drawing = figures.measure_figure(layouts, points, name)
@@ -100,19 +139,8 @@ def _images(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> dic
     return found
 
 
-def _markdown(grid: Grid) -> str:
-    lines = [grid.columns, ["---"] * grid.leading + ["---:"] * (len(grid.columns) - grid.leading)]
-    lines += [[_cell(cell) for cell in row] for row in grid.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(cell: Cell) -> str:
-    text = f"**{cell.text}**" if cell.tone == "better" else cell.text
-    return (f"{text} ({cell.note})" if cell.note else text).replace("|", "\\|").replace("\n", " ")
-
-
 def _template() -> jinja2.Template:
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    environment.filters["grid"] = _markdown
+    environment.filters["grid"] = markdown_table
     return environment.get_template("arena.md")

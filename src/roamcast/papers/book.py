@@ -4,7 +4,8 @@
     docs/results/<paper>.md              every figure beside the paper's claims, with verdicts
     docs/results/figures/<figure>.svg
     docs/results/arena.md                all systems side by side (`arena`)
-    docs/results/README.md               the index
+    docs/results/data/older.json         what of the sources had changed since each result, when the book was made
+    docs/results/README.md               what of each paper holds
 
 Nothing is simulated here, so the book can be made again anywhere, and a page never says more than its summaries do.
 """
@@ -19,12 +20,15 @@ import vl_convert
 from roamcast.errors import ConfigurationError
 from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
-from roamcast.papers.estimate import Verdict
+from roamcast.papers.estimate import Judgement, Verdict
+from roamcast.papers.listing import CLAIMS, older_parts
 from roamcast.papers.page import chart, interval
+from roamcast.papers.sources import SIMULATOR, UNKNOWN
 from roamcast.papers.summary import Summary, kept_results
 
 DATA = "data"
 FIGURE_IMAGES = "figures"
+OLDER = "older.json"
 SPEED = "speed.md"  # made by `roamcast bench peers` and `forms`
 
 
@@ -69,26 +73,39 @@ PAPERS = (
 )
 
 
-def write_book(directory: Path) -> list[Path]:
-    """Makes every page anew; answers with the files written."""
+def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
+    """Makes every page again; returns the files written.
+
+    `compare`: finds out again which results are older than the sources; else the pages say what was found last time.
+    """
     data = directory / DATA
     stored = {summary.figure: summary for summary in kept_results(data)}
     if not stored:
         raise ConfigurationError(f"book: {str(data)!r} holds no summaries; make some with roamcast reproduce --store")
     written = [_draw(summary, directory) for summary in stored.values()]
+    if compare:
+        parts = {name: older_parts(summary) for name, summary in stored.items()}
+        written.append(_write(data / OLDER, json.dumps(parts, indent=1)))
+    older: dict[str, list[str]] = json.loads((data / OLDER).read_text(encoding="utf-8"))
     pages: list[tuple[Paper, list[Summary]]] = []
     for paper in PAPERS:
         figures = [name for name, figure in FIGURES.items() if figure.paper == paper.name]
         summaries = [stored[name] for name in figures if name in stored]
         if summaries:
             missing = [name for name in figures if name not in stored]
-            text = _templates().get_template("paper.md").render(paper=paper, summaries=summaries, missing=missing)
+            text = (
+                _templates()
+                .get_template("paper.md")
+                .render(paper=paper, summaries=summaries, missing=missing, older=older)
+            )
             written.append(_write(directory / f"{paper.name}.md", text))
             pages.append((paper, summaries))
     arena = is_kept(directory)
     if arena:
         written += write_arena(directory)
-    text = _templates().get_template("index.md").render(pages=pages, arena=arena, speed=(directory / SPEED).is_file())
+    changed = [name for name, parts in older.items() if parts]
+    speed = (directory / SPEED).is_file()
+    text = _templates().get_template("index.md").render(pages=pages, arena=arena, speed=speed, changed=changed)
     written.append(_write(directory / "README.md", text))
     return written
 
@@ -108,13 +125,39 @@ def _counted(summaries: list[Summary], verdict: Verdict) -> int:
     return sum(summary.count(verdict) for summary in summaries)
 
 
-def _anchor(figure: str) -> str:
+def _told(summaries: list[Summary], verdict: Verdict) -> list[tuple[Summary, Judgement]]:
+    """The papers' own claims with this verdict, each with its figure."""
+    return [(summary, claim) for summary in summaries for claim in summary.of_paper if claim.verdict == verdict]
+
+
+def _heading(summary: Summary) -> str:
+    return summary.figure if summary.at_paper_scale else f"{summary.figure}, not at the paper's scale"
+
+
+def _anchor(heading: str) -> str:
     """As Markdown readers name the heading's anchor."""
-    return figure.lower().replace(".", "")
+    kept = [character for character in heading.lower() if character.isalnum() or character in " -"]
+    return "".join(kept).replace(" ", "-")
+
+
+def _changes(parts: list[str]) -> str:
+    """What changed since a result was made, in words."""
+    if parts == [UNKNOWN]:
+        return "the sources"
+    told = [f"the {part}" if part in (SIMULATOR, CLAIMS) else f"`{part}`" for part in parts if part != UNKNOWN]
+    told = ["the sources", *told] if UNKNOWN in parts else told
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def _templates() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    environment.filters |= {"interval": interval, "anchor": _anchor, "counted": _counted}
+    environment.filters |= {
+        "interval": interval,
+        "heading": _heading,
+        "anchor": _anchor,
+        "counted": _counted,
+        "told": _told,
+        "changes": _changes,
+    }
     return environment

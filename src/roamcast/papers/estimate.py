@@ -3,10 +3,11 @@
 A figure's values are means over the seeds; curves and claims are functions of them, often ratios of several means. All
 points of a figure use the same seeds, and contenders under one seed meet the same network, so the seed is the unit that
 is drawn independently. The jackknife (`analysis.intervals`) follows from that: leave one seed out, compute everything
-again, and see how much it matters.
+again, and see how much it matters. Where a figure was looked at several times, `sequential` says what its intervals
+mean.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite, nan
 from typing import Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from roamcast.analysis.intervals import jackknife
+from roamcast.analysis.student import CONFIDENCE
 from roamcast.papers.figure import Claim, Region, Shape, Values, X
 
 Verdict = Literal["holds", "fails", "undecided"]
@@ -42,6 +44,15 @@ class Sample:
         self._parts = parts[self.seeds].to_numpy(dtype=np.float64)
         self._weights = weights[self.seeds].to_numpy(dtype=np.float64)
 
+    def among(self, seeds: Iterable[int]) -> "Sample":
+        """The observations of these seeds alone."""
+        wanted = set(seeds)
+        kept = [at for at, seed in enumerate(self.seeds) if seed in wanted]
+        part = Sample.__new__(Sample)
+        part.seeds = [self.seeds[at] for at in kept]
+        part._keys, part._parts, part._weights = self._keys, self._parts[:, kept], self._weights[:, kept]
+        return part
+
     def values(self, without: int | None = None) -> Values:
         """The means over all seeds, or over all but the one at this place of `seeds`."""
         kept = np.ones(len(self.seeds), dtype=np.bool_)
@@ -53,12 +64,14 @@ class Sample:
             values.setdefault(curve, {})[x] = float(total / weight) if weight else nan
         return values
 
-    def estimates(self, functions: Iterable[Callable[[Values], float]]) -> list[Estimate]:
+    def estimates(
+        self, functions: Iterable[Callable[[Values], float]], confidence: float = CONFIDENCE
+    ) -> list[Estimate]:
         """What each function makes of the values, with its interval."""
         asked = list(functions)
         whole = self.values()
         parts = [self.values(without) for without in range(len(self.seeds))] if len(self.seeds) > 1 else []
-        return [_jackknife(_number(ask, whole), [_number(ask, part) for part in parts]) for ask in asked]
+        return [_jackknife(_number(ask, whole), [_number(ask, part) for part in parts], confidence) for ask in asked]
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -78,23 +91,65 @@ class Judgement(msgspec.Struct, frozen=True):
     estimate: Estimate
     verdict: Verdict
     finding: str
+    of_paper: bool = True
 
 
-def draw(sample: Sample, shape: Shape) -> list[Point]:
+def draw(sample: Sample, shape: Shape, confidence: float = CONFIDENCE) -> list[Point]:
     """The curves as the figure shows them, by label and x in the order of the shape."""
     shown = shape(sample.values())
     places = [(curve, x) for curve, course in shown.items() for x in _ordered(course)]
-    found = sample.estimates(_Place(shape, curve, x) for curve, x in places)
+    found = sample.estimates((_Place(shape, curve, x) for curve, x in places), confidence)
     return [Point(curve, x, estimate) for (curve, x), estimate in zip(places, found, strict=True)]
 
 
-def judge(sample: Sample, claims: Iterable[Claim]) -> list[Judgement]:
+def judge(
+    sample: Sample,
+    claims: Iterable[Claim],
+    *,
+    looks: Sequence[Sequence[int]] = (),
+    confidence: float = CONFIDENCE,
+    last: bool = True,
+) -> list[Judgement]:
+    """The claims after looks at these seeds, each with the confidence of one look; without looks, once at all seeds.
+
+    `last`: there will be no more looks, so also an estimate without width decides.
+    """
     asked = list(claims)
-    found = sample.estimates(claim.statistic for claim in asked)
-    return [
-        Judgement(claim.statement, claim.reported, str(claim.region), ours, verdict(ours, claim.region), claim.finding)
-        for claim, ours in zip(asked, found, strict=True)
-    ]
+    parts = [sample.among(seeds) for seeds in looks] or [sample]
+    by_look = [part.estimates((claim.statistic for claim in asked), confidence) for part in parts]
+    judged = []
+    for at, claim in enumerate(asked):
+        ours = together([estimates[at] for estimates in by_look])
+        told = verdict(ours, claim.region) if last or has_width(ours) else "undecided"
+        judged.append(
+            Judgement(
+                statement=claim.statement,
+                reported=claim.reported,
+                required=str(claim.region),
+                estimate=ours,
+                verdict=told,
+                finding=claim.finding,
+                of_paper=claim.of_paper,
+            )
+        )
+    return judged
+
+
+def together(looks: Sequence[Estimate]) -> Estimate:
+    """The last estimate with the interval that all looks leave. Looks without width leave everything."""
+    last = looks[-1]
+    wide = [look for look in looks if has_width(look)]
+    if not has_width(last) or not wide:
+        return last
+    low = max(look.low for look in wide if look.low is not None)
+    high = min(look.high for look in wide if look.high is not None)
+    if low > high:  # some look missed the truth, as one in twenty figures may; it is not known which
+        return last
+    return Estimate(last.value, low, high)
+
+
+def has_width(estimate: Estimate) -> bool:
+    return estimate.low is not None and estimate.high is not None and estimate.low < estimate.high
 
 
 def verdict(estimate: Estimate, region: Region) -> Verdict:
@@ -124,10 +179,10 @@ def _number(ask: Callable[[Values], float], values: Values) -> float:
         return nan
 
 
-def _jackknife(whole: float, parts: list[float]) -> Estimate:
+def _jackknife(whole: float, parts: list[float], confidence: float) -> Estimate:
     if not isfinite(whole):
         return Estimate(None)
-    found = jackknife(whole, parts)
+    found = jackknife(whole, parts, confidence)
     return Estimate(whole) if found.n < 2 else Estimate(whole, found.low, found.high)
 
 

@@ -71,6 +71,7 @@ class Claim(msgspec.Struct, frozen=True):
     statistic: Statistic
     region: Region
     finding: str = ""  # what was found about why it fails or stays undecided
+    of_paper: bool = True  # false: a comparison of our own, which stands beside the paper's claims and does not count
 
 
 def as_measured(values: Values) -> Values:
@@ -88,7 +89,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     setting: str  # what is compared under which conditions, in our own words; deviations from the paper included
     quick: Tables
     paper_scale: Tables
-    quick_note: str  # what `quick` leaves out
+    quick_note: str  # what `quick` leaves out of networks, durations and settings
     curves: tuple[Curve, ...] = ()
     x: str = ""  # column of the plan
     rows: Rows | None = None  # instead of `curves`
@@ -101,5 +102,16 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[Claim, ...] = ()
 
     def campaign(self, scale: Scale) -> Tables:
+        """The campaign with as many seeds as the paper has runs, whatever the scale: the most that are simulated."""
         tables = self.quick if scale == "quick" else self.paper_scale
-        return {"title": f"{self.id}: {self.title} ({scale})"} | tables
+        return {"title": f"{self.id}: {self.title} ({scale})"} | tables | {"seeds": _seeds(self.paper_scale)}
+
+    @property
+    def runs_of_paper(self) -> int:
+        """How many runs the paper made at each point."""
+        return len(_seeds(self.paper_scale))
+
+
+def _seeds(tables: Tables) -> list[int]:
+    seeds: int | list[int] = tables["seeds"]
+    return list(range(1, seeds + 1)) if isinstance(seeds, int) else seeds

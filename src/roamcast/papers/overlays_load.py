@@ -92,9 +92,9 @@ def _figure_13() -> Figure:
         section="section 4.2, figure 13",
         setting=f"{SETTING} The highest load of any broker during the run. A reading covers 2 s and is smoothed with "
         "the one before; the paper does not say how it reads loads.",
-        quick=_campaign(variants(QUICK_LOADS), seeds=6, duration_s=200),
+        quick=_campaign(variants(QUICK_LOADS), seeds=20, duration_s=200),
         paper_scale=_campaign(variants(LOADS), seeds=20, duration_s=600),
-        quick_note="6 seeds, 200 s, five loads.",
+        quick_note="200 s, five loads.",
         rows=partial(rows, maximum_load, variants(LOADS)),
         x_title="average load",
         y_title="maximum load",
@@ -139,9 +139,9 @@ def _figure_14() -> Figure:
         section="section 4.2, figure 14",
         setting=f"{SETTING} Hops of the deliveries themselves. Events that an overloaded broker has not got to before "
         "the run ends have no path and do not count.",
-        quick=_campaign(variants(QUICK_LOADS), seeds=12, duration_s=200),
+        quick=_campaign(variants(QUICK_LOADS), seeds=20, duration_s=200),
         paper_scale=_campaign(variants(LOADS), seeds=20, duration_s=600),
-        quick_note="12 seeds, 200 s, five loads.",
+        quick_note="200 s, five loads.",
         rows=partial(rows, mean_hops, variants(LOADS)),
         x_title="average load",
         y_title="hops",

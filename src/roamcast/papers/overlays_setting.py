@@ -52,7 +52,7 @@ PUBLISHED: Tables = {
 
 
 class Variant(NamedTuple):
-    """One way to run the protocol: which curve it belongs to, and where on it (None: the x comes from the trace)."""
+    """A variant of the protocol: which curve it belongs to, and its x (None: the x comes from the trace)."""
 
     curve: str
     x: X | None

@@ -1,5 +1,9 @@
 """Reproducing a figure: its campaign on Spark, its estimates, its files.
 
+Seeds are simulated in rounds until every claim is decided or the paper's number of runs is reached (`sequential`).
+After each round all files below are written again, so an interruption loses only the runs under way, and the same
+command continues.
+
     DIR/somer-6.5-quick/campaign.toml       what was run; `roamcast campaign run` takes it too
     DIR/somer-6.5-quick/campaign/           the campaign's directory: resumed if it is there
     DIR/somer-6.5-quick/summary.json        points and verdicts (`summary`)
@@ -11,50 +15,85 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision, measured_runs
-from roamcast.campaign.conduct import Conductor, Ending, Progress
+from roamcast.campaign.conduct import Conductor, Ending, Looks, Progress
 from roamcast.campaign.store import Store
 from roamcast.campaign.text import campaign_text
+from roamcast.errors import ConfigurationError
 from roamcast.papers.estimate import Sample, draw, judge
 from roamcast.papers.figure import Figure, Scale
 from roamcast.papers.page import write_pages
+from roamcast.papers.sequential import planned
+from roamcast.papers.sources import sources_of
 from roamcast.papers.summary import FILE, Summary, write_summary
 
-PAPER_NOTE = "The paper's own sizes, durations and replicates."
+PAPER_NOTE = "The paper's own sizes, durations and settings."
 
 
 class Reproduction:
     """One figure at one scale and where its results go. Making it refuses a wrong campaign before Spark is started."""
 
-    def __init__(self, figure: Figure, scale: Scale, out: Path, *, master: str) -> None:
+    def __init__(self, figure: Figure, scale: Scale, out: Path, *, master: str, most: int | None = None) -> None:
+        """`most` limits the seeds: undecided claims then stay so."""
+        if most is not None and most < 2:
+            raise ConfigurationError(f"most = {most}: must be at least 2")
         self.figure = figure
         self.scale = scale
         self.directory = out / f"{figure.id}-{scale}"
         self.directory.mkdir(parents=True, exist_ok=True)
         file = self.directory / "campaign.toml"
-        file.write_text(campaign_text(figure.campaign(scale)), encoding="utf-8")
-        self._command = shlex.join(["roamcast", "reproduce", figure.id, "--scale", scale])
+        self._tables = figure.campaign(scale)
+        file.write_text(campaign_text(self._tables), encoding="utf-8")
+        self._most = most
+        self._command = ["roamcast", "reproduce", figure.id, "--scale", scale]
         self._conductor = Conductor(file, self.directory / "campaign", master=master)
         self._store = self._conductor.store
+        self._plan = planned(self._tables["seeds"])
+        self._summary: Summary | None = None
 
-    def run(self, session: SparkSession, on_progress: Callable[[Progress], None] = lambda progress: None) -> Summary:
-        """Simulates what is missing, estimates and judges, and writes everything down."""
-        precise = Precision(session, self._store)
-        ending = self._conductor.conduct(session, precise=precise, on_progress=on_progress)
+    def run(
+        self,
+        session: SparkSession,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_look: Callable[[Summary], None] = lambda summary: None,
+    ) -> Summary:
+        """Simulates what is missing, and after each look writes everything down and tells it."""
+        ends = iter(self._plan.within(self._most))
+
+        def enough() -> bool:
+            self._summary = self._look(session, next(ends))
+            on_look(self._summary)
+            return not self._summary.open
+
+        looks = Looks(self._plan.rounds(self._most), enough)
+        ending = self._conductor.conduct(
+            session, precise=Precision(session, self._store), looks=looks, on_progress=on_progress
+        )
+        assert self._summary is not None  # there is at least one look
+        return self._kept(_with_failures(self._summary, self._store, ending))
+
+    def _look(self, session: SparkSession, end: int) -> Summary:
+        """Judges all looks up to this one, from what is committed."""
         rows_of = self.figure.rows or partial(curve_rows, self.figure)
-        summary = self._summarised(Sample(rows_of(session, self._store)), ending)
+        sample = Sample(rows_of(session, self._store))
+        return self._kept(self._summarised(sample, end))
+
+    def _kept(self, summary: Summary) -> Summary:
         write_summary(summary, self.directory / FILE)
         write_pages(summary, self.directory)
         return summary
 
-    def _summarised(self, sample: Sample, ending: Ending) -> Summary:
-        figure = self.figure
+    def _summarised(self, sample: Sample, end: int) -> Summary:
+        figure, plan = self.figure, self._plan
         manifest = self._store.manifest()
-        planned = set(self._store.plan()["run_id"].to_pylist())
+        runs = set(self._store.plan()["run_id"].to_pylist())
         kept = ("roamcast", "sources", "python")
+        so_far = tuple(look for look in plan.within(self._most) if look <= end)
+        limit = [] if self._most is None else ["--most", str(self._most)]
         return Summary(
             figure=figure.id,
             title=figure.title,
@@ -69,14 +108,31 @@ class Reproduction:
             y_format=figure.y_format,
             mark=figure.mark,
             seeds=len(sample.seeds),
-            runs=ending.planned,
-            failed=tuple(self._store.replay_command(outcome.run_id) for outcome in ending.failed),
-            simulated_s=sum(each.wall_s for name, each in self._store.outcomes().items() if name in planned),
-            command=self._command,
+            runs=len(runs),
+            failed=(),
+            simulated_s=sum(each.wall_s for name, each in self._store.outcomes().items() if name in runs),
+            command=shlex.join(self._command + limit),
             environment={name: manifest.environment[name] for name in kept},
-            points=tuple(draw(sample, figure.shown)),
-            claims=tuple(judge(sample, figure.claims)),
+            points=tuple(draw(sample, figure.shown, plan.confidence)),
+            claims=tuple(
+                judge(
+                    sample,
+                    figure.claims,
+                    looks=[plan.seeds[:look] for look in so_far],
+                    confidence=plan.confidence,
+                    last=end == plan.looks[-1],
+                )
+            ),
+            runs_of_paper=figure.runs_of_paper,
+            looks=so_far,
+            confidence=plan.confidence,
+            sources=sources_of(self._tables),
         )
+
+
+def _with_failures(summary: Summary, store: Store, ending: Ending) -> Summary:
+    commands = tuple(store.replay_command(outcome.run_id) for outcome in ending.failed)
+    return msgspec.structs.replace(summary, failed=commands)
 
 
 def curve_rows(figure: Figure, session: SparkSession, store: Store) -> pd.DataFrame:

@@ -10,6 +10,7 @@ FIGURES = (
     itself.FIGURE_6_3B,
     itself.FIGURE_6_4A,
     itself.FIGURE_6_4B,
+    itself.FIGURE_PROCESSING,
     rivals.FIGURE_6_5,
     rivals.FIGURE_6_5_DEADLINE,
     rivals.FIGURE_6_6,

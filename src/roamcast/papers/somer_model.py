@@ -1,4 +1,4 @@
-"""The analytic model behind SOMER (thesis, chapter 3): how much longer than a straight line is a way through roots?
+"""The analytic model behind SOMER (thesis, chapter 3): how much longer than a straight line is a path through roots?
 
 Nodes stand evenly in the plane, so each has 4 neighbours (a grid) or 6 (a beehive), and trees tile the plane in the
 same pattern: each tree reaches R hops from its root and has as many neighbouring trees as a node has neighbours. An
@@ -16,23 +16,24 @@ from math import radians, sin, sqrt
 from roamcast.errors import CallerError
 
 TURN_DEGREES = {4: 90.0, 6: 120.0}
-"""Neighbours -> the angle at which a way from root to root turns (3.2)."""
+"""Neighbours -> the angle at which a path from root to root turns (3.2)."""
 
 
 def detour_factor(neighbours: int) -> float:
-    """How much longer than straight a way with one turn is at most."""
+    """The largest ratio of a path with one turn to the straight line."""
     if neighbours not in TURN_DEGREES:
         raise CallerError(f"neighbours = {neighbours!r}: must be 4 (grid) or 6 (beehive), equation 3.1")
     return 1 / sin(radians(TURN_DEGREES[neighbours] / 2))
 
 
 def path_length_bound(distance: float, radius: float, neighbours: int) -> float:
-    """The longest way, averaged over places in the end trees, between nodes this far apart in a straight line (3.5)."""
+    """The longest path between nodes at this straight-line distance, averaged over their places in the end trees
+    (3.5)."""
     return radius + detour_factor(neighbours) * distance
 
 
 def path_overhead_bound(distance: float, radius: float, neighbours: int) -> float:
-    """The path overhead ratio: by which share the way may exceed the straight line (3.6)."""
+    """The path overhead ratio: by which share the path may exceed the straight line (3.6)."""
     if distance <= 0:
         raise CallerError(f"distance = {distance!r}: must be above 0")
     return path_length_bound(distance, radius, neighbours) / distance - 1

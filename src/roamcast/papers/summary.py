@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from roamcast.analysis.student import CONFIDENCE
 from roamcast.errors import ConfigurationError
 from roamcast.papers.estimate import Judgement, Point, Verdict
 from roamcast.papers.figure import Scale
@@ -38,19 +39,49 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     points: tuple[Point, ...]
     claims: tuple[Judgement, ...]
+    runs_of_paper: int = 0  # at each point; 0: not told, in summaries of older versions
+    looks: tuple[int, ...] = ()  # seeds after which the claims were judged (`sequential`)
+    confidence: float = CONFIDENCE  # of the interval at each look
+    sources: dict[str, str] = {}  # part of the sources that can decide the runs -> its digest (`sources`)
+
+    @property
+    def at_paper_scale(self) -> bool:
+        """Whether networks, durations and settings are the paper's. Seeds may be fewer, if they decided all claims."""
+        return self.scale == "paper"
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether as many runs were made as the paper has."""
+        return 0 < self.runs_of_paper <= self.seeds
+
+    @property
+    def of_paper(self) -> tuple[Judgement, ...]:
+        """The paper's own claims."""
+        return tuple(claim for claim in self.claims if claim.of_paper)
 
     def count(self, verdict: Verdict) -> int:
-        return sum(claim.verdict == verdict for claim in self.claims)
+        """How many of the paper's claims have this verdict."""
+        return sum(claim.verdict == verdict for claim in self.of_paper)
+
+    @property
+    def open(self) -> int:
+        """How many claims are undecided; comparisons of our own count only where the paper claims nothing."""
+        return sum(claim.verdict == "undecided" for claim in self.of_paper or self.claims)
 
     @property
     def score(self) -> str:
-        """In a few words, how the claims fared."""
-        if not self.claims:
-            return "no claims"
-        told = [f"{self.count('holds')} of {len(self.claims)} claims hold"]
+        """The verdicts on the paper's claims, in a few words."""
+        if not self.of_paper:
+            return "no claims of the paper"
+        told = [f"{self.count('holds')} of {len(self.of_paper)} claims hold"]
         told += [f"{self.count('fails')} fail"] if self.count("fails") else []
         told += [f"{self.count('undecided')} undecided"] if self.count("undecided") else []
         return ", ".join(told)
+
+    @property
+    def findings(self) -> list[str]:
+        """What was found about claims that do not hold, each finding once."""
+        return list(dict.fromkeys(claim.finding for claim in self.claims if claim.verdict != "holds" and claim.finding))
 
 
 def write_summary(summary: Summary, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The contract between a protocol and whoever hosts it.
+"""The contract between a protocol and its host.
 
 A protocol is a pure state machine. It is told what happens (`on_message`, `on_timer`, `on_send_failed`), obeys its
 application (`subscribe`, `advertise`, `publish`, ...) and acts only through its `Host`. It has no clock, no socket and
@@ -17,8 +17,8 @@ Frames
   one into fragments, each a frame of its own, and the receiver's link puts it together again (`fragments.py`). Losing
   one fragment loses the message. A message above `Host.message_bytes_max` cannot be sent: the link drops it and counts
   it as `oversized`.
-- `broadcast` reaches the neighbours that are in range and receive the frame intact. It is sent once; nobody
-  acknowledges it and nobody reports a loss.
+- `broadcast` reaches the neighbours that are in range and receive the frame intact. It is sent once, without
+  acknowledgements or reports of loss.
 - `send` reaches one neighbour. The link acknowledges each frame and retransmits it a few times; if it gives up,
   `on_send_failed` is called once for the message. The neighbour may have received the message all the same, if only
   the acknowledgement was lost. The link filters the duplicates that its own retransmissions make.
@@ -41,7 +41,7 @@ Numbers
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -97,6 +97,10 @@ class Oracle(ABC):
         """Nodes whose application wants `event` at this instant, in ascending order."""
 
 
+Work = Literal["match", "root"]
+"""An event is matched with interests; an event passes a root on its way to other trees."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Host(ABC):
     """Where a protocol lives. Everything it can know or do."""
@@ -123,7 +127,7 @@ class Host(ABC):
 
     @abstractmethod
     def broadcast(self, message: Message) -> None:
-        """To whoever is in range: no acknowledgement, no retry, no report."""
+        """To all nodes in range: no acknowledgement, no retry, no report."""
 
     @abstractmethod
     def send(self, neighbour: int, message: Message) -> None:
@@ -132,6 +136,9 @@ class Host(ABC):
     @abstractmethod
     def backlog(self) -> int:
         """Frames of this node that wait to be sent or, if they are unicasts, to be acknowledged."""
+
+    def work(self, kind: Work) -> None:  # noqa: B027 - real nodes work without saying so
+        """What follows takes a computer time: sent frames leave after it. Only simulated nodes have to be told."""
 
     @abstractmethod
     def set_timer(self, delay_s: float, timer: Timer) -> None:
@@ -176,7 +183,7 @@ class Protocol(Listener):
     summary: ClassVar[str]  # one line for `roamcast protocols`
     Parameters: ClassVar[type[parameters.Parameters]]
     messages: ClassVar[Any]  # the union of its message types, for the wire codec
-    is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and competes with nobody
+    is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and does not compete
 
     def __init__(self, host: Host) -> None:
         self.host = host

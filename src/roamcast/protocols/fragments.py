@@ -16,18 +16,17 @@ from collections.abc import Callable
 from typing import Final
 
 from roamcast.protocols.fragment import FRAGMENT_OVERHEAD_BYTES, Fragment
+from roamcast.protocols.lives import first_number
 from roamcast.protocols.message import Message
 
 MESSAGE_BYTES_MAX: Final = 256 * 1024
 """The largest message that a link carries, encoded."""
 
-NUMBERS_PER_LIFE: Final = 1 << 24
-"""Fragmented messages are numbered from `life` times this, so two lives of a node do not use the same numbers."""
-
 OUTBOX_BYTES_MAX: Final = 8 * MESSAGE_BYTES_MAX
 REASSEMBLY_BYTES_MAX: Final = 16 * MESSAGE_BYTES_MAX
 REASSEMBLY_TIMEOUT_S: Final = 5.0
 MESSAGES_PER_SENDER: Final = 4
+UNDER_WAY_MAX: Final = 64  # unicasts whose failure is still reported
 PIECE_OVERHEAD_BYTES: Final = 128  # of memory that a piece takes beside its own bytes, so that tiny pieces count too
 
 TIMEOUT: Final = "fragment-timeout"
@@ -54,7 +53,7 @@ class Outgoing:
 
 class Outbox:
     def __init__(self, life: int, frame_bytes_max: int) -> None:
-        self._number = (life % (1 << 37)) * NUMBERS_PER_LIFE
+        self._number = first_number(life)
         self._piece_bytes = frame_bytes_max - FRAGMENT_OVERHEAD_BYTES
         self._waiting: list[Outgoing] = []
         self._under_way: dict[int, Outgoing] = {}  # by number: unicasts of which a fragment may still fail
@@ -63,6 +62,10 @@ class Outbox:
     def __len__(self) -> int:
         """Fragments that have not been handed out."""
         return sum(len(outgoing.fragments) for outgoing in self._waiting)
+
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """From now on messages are cut into smaller or larger fragments."""
+        self._piece_bytes = frame_bytes_max - FRAGMENT_OVERHEAD_BYTES
 
     def add(self, receiver: int, message: Message, data: bytes) -> bool:
         """Takes a message, encoded as `data`; false if too much is waiting already."""
@@ -104,7 +107,7 @@ class Outbox:
 
     def _forget_oldest(self) -> None:
         """A link has few fragments under way at a time, so the failure of an old message's is not to be expected."""
-        while len(self._under_way) > 64:
+        while len(self._under_way) > UNDER_WAY_MAX:
             del self._under_way[next(iter(self._under_way))]
 
 

@@ -29,8 +29,8 @@ class Plan:
 
 
 def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool) -> Plan:
-    """Again and again, the nearest destination that nobody reaches yet is connected by a path that reaches the most
-    other destinations on its way. Nodes are indices; `excluded` may not be used as first relays."""
+    """Repeatedly connects the nearest destination that is not reached yet by a path that reaches the most
+    other destinations. Nodes are indices; `excluded` may not be used as first relays."""
     own = graph.adjacent(me, loose) & ~excluded
     here = 1 << me
     head: dict[int, int] = {}  # of a node that is reached: the neighbour through which
@@ -41,7 +41,7 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
     reached = own
     groups: dict[int, int] = {}
     while open_:
-        path = _path(graph, reached, here, open_, wanted, loose)
+        path = _path(graph=graph, reached=reached, here=here, open_=open_, wanted=wanted, loose=loose)
         if not path:
             break
         first = head[path[0]]

@@ -8,8 +8,11 @@ import jinja2
 import pandas as pd
 
 from roamcast.analysis.analyse import Analysis
+from roamcast.campaign.file import Campaign
 from roamcast.campaign.store import Manifest, Outcome, Store
 from roamcast.report import figures
+from roamcast.report.decisions import collapse_table, collapsed_points, decision_table, decisions
+from roamcast.report.maps import MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
 from roamcast.report.pareto import limits, tradeoffs
 from roamcast.report.tables import difference_table, overview, point_table, shown_measures
 from roamcast.report.winners import winners_table
@@ -47,8 +50,12 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
         description=[" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()],
         facts=_facts(manifest, plan, over, now),
         baseline=campaign.baseline,
-        overview=overview(campaign, analysis.differences, plan),
+        overview=overview(campaign, analysis.differences, plan, collapsed_points(campaign, measured, analysis.runs)),
         figures=_measure_figures(layouts, analysis, measures),
+        decisions=decision_table(campaign, measured, analysis.runs),
+        collapses=collapse_table(campaign, measured, analysis.runs),
+        pictures=_pictures(campaign, measured, analysis),
+        exclusions=campaign.exclusions,
         winners=winners_table(campaign, plan, analysis.runs, measures),
         tradeoffs=tradeoffs(campaign, measured, analysis.points),
         limits=sorted(limits(campaign)),
@@ -87,6 +94,17 @@ def _measure_figures(layouts: list[figures.Layout], analysis: Analysis, measures
     ]
 
 
+def _pictures(campaign: Campaign, plan: pd.DataFrame, analysis: Analysis) -> list[Figure]:
+    """Of decisions: the map and the profiles."""
+    if not decisions(campaign, plan, analysis.runs):
+        return []
+    drawn = [
+        Figure("Map", MAP_CAPTION, decision_map(campaign, plan, analysis.runs)),
+        Figure("Profiles", PROFILE_CAPTION, profiles(campaign, plan, analysis.points)),
+    ]
+    return [each for each in drawn if each.svg]
+
+
 def _caption(name: str) -> str:
     better = MEASURES[name].better
     return f"{name}; {better} is better" if better else name
@@ -96,19 +114,18 @@ def _more_figures(layout: figures.Layout, analysis: Analysis) -> list[Figure]:
     where = f", {layout.last_title}" if layout.last_title else ""
     drawn: list[Figure] = []
 
-    def add(table: pd.DataFrame, measure: str, title: str, draw: Any, axis: str, caption: str) -> None:
+    def add(source: tuple[pd.DataFrame, Any], measure: str, title: str, axis: str, caption: str) -> None:
+        table, draw = source
         if (table["measure"] == measure).any():
             drawn.append(Figure(title, caption + where, draw(layout, table, measure, axis)))
 
-    over_time = figures.timeline_figure
-    add(
-        analysis.timeline, "delivery_ratio", "Delivery over time", over_time, "Delivery ratio", "by time of publication"
-    )
-    add(analysis.timeline, "frames_per_s", "Traffic over time", over_time, "Frames per s", "all nodes together")
-    parts = figures.parts_figure
-    add(analysis.breakdowns, "frames", "Frames by message", parts, "frames per run", "mean per run")
-    add(analysis.breakdowns, "frames_lost", "Receptions lost at the radio", parts, "receptions per run", "by reason")
-    add(analysis.breakdowns, "dropped", "Given up by the protocol", parts, "drops per run", "by reason")
+    over_time = (analysis.timeline, figures.timeline_figure)
+    add(over_time, "delivery_ratio", "Delivery over time", "Delivery ratio", "by time of publication")
+    add(over_time, "frames_per_s", "Traffic over time", "Frames per s", "all nodes together")
+    parts = (analysis.breakdowns, figures.parts_figure)
+    add(parts, "frames", "Frames by message", "frames per run", "mean per run")
+    add(parts, "frames_lost", "Receptions lost at the radio", "receptions per run", "by reason")
+    add(parts, "dropped", "Dropped by the protocol", "drops per run", "by reason")
     return drawn
 
 

@@ -30,7 +30,7 @@ PANELS_MAX = 6
 SWEEP_PX = 370
 TICKS_MAX = 12
 BANDS_MAX = 4  # more bands would hide each other; their intervals are drawn as bars
-LOGARITHMIC_ABOVE = 20  # an axis whose largest value is so many times its smallest has decades
+LOGARITHMIC_ABOVE = 20  # an axis whose largest value is this many times its smallest is logarithmic
 CURVE_COLUMNS = ["x", "mean", "low", "high", "protocol", "panel"]
 
 

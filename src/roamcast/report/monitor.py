@@ -4,11 +4,11 @@ A `Watch` reads the files that nodes have written since the last look and keeps 
 from these rows by the same relations and measures as everywhere else. So when all nodes have ended, its totals are
 those of the finished traces.
 
-A *window* holds the publications of some seconds. Nodes write their traces now and then, so the news from a window is
-incomplete for a while. The *watermark* is the time up to which rows are believed to be there: the latest row of any
-node less `patience_s`, as Spark has it, so that a node with nothing to say holds nobody up. When all nodes have ended,
-nothing more will come. A window that ends before the watermark is *settled*: an expected pair that has not arrived by
-then is a *broken expectation*; before that it is only pending. Rows that come later still count.
+A *window* holds the publications of some seconds. Nodes write their traces from time to time, so a window is incomplete
+for a while. The *watermark* is the time up to which rows are believed to be there: the latest row of any node less
+`patience_s`, as Spark has it, so that a silent node does not hold up the others. When all nodes have ended, no more
+rows will come. A window that ends before the watermark is *settled*: an expected pair that has not arrived by then is a
+*broken expectation*; before that it is only pending. Rows that come later still count.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ class Window(msgspec.Struct, frozen=True):
     latency_ms_p95: float | None
     latency_ms_p99: float | None
     frames: int  # sent in these seconds
-    dropped: int  # events given up by protocols in these seconds
+    dropped: int  # events dropped by protocols in these seconds
     broken: int  # expected, settled, not arrived
     pending: int  # expected, not settled, not arrived yet
 

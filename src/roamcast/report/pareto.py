@@ -1,7 +1,7 @@
-"""Trade-offs: what one has to give up in one measure to have more of another.
+"""Trade-offs: how much of one measure the next better value of another costs.
 
-A contender is on the *front* if no other has both a better mean delivery ratio and a better mean of the cost: every
-other choice is a mistake, whatever one values. Limits (`Protocol.is_limit`) are shown, but they compete with nobody.
+A contender is on the *front* if no other has both a better mean delivery ratio and a better mean of the cost: any other
+choice is worse, whatever the weights. Limits (`Protocol.is_limit`) are shown, but do not compete.
 """
 
 from typing import Any, NamedTuple
@@ -27,12 +27,12 @@ class Tradeoff(NamedTuple):
 
 
 def limits(campaign: Campaign) -> set[str]:
-    """The labels of those that compete with nobody."""
+    """The labels of the limits."""
     return {contender.label for contender in campaign.contenders if protocol_class(contender.protocol).is_limit}
 
 
 def tradeoffs(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> list[Tradeoff]:
-    """Delivery against each cost; nothing where there is nobody to compare."""
+    """Delivery against each cost; none if there are no contenders to compare."""
     beyond = limits(campaign)
     if len(campaign.contenders) - len(beyond) < 2:
         return []

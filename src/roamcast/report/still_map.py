@@ -48,7 +48,8 @@ class _Frame:
         px_per_m = LONGER_SIDE_PX / max(east_m - west_m, north_m - south_m)
         width_px = (east_m - west_m) * px_per_m
         left_px = MARGIN_PX + max(0.0, NARROWEST_PX - width_px) / 2
-        return cls(west_m, north_m, px_per_m, width_px, (north_m - south_m) * px_per_m, left_px)
+        height_px = (north_m - south_m) * px_per_m
+        return cls(west_m, north_m, px_per_m, width_px=width_px, height_px=height_px, left_px=left_px)
 
     def x_px(self, x_m: float) -> float:
         return self.left_px + (x_m - self.west_m) * self.px_per_m
@@ -75,12 +76,12 @@ def still_map(scenario: Scenario, movements: Movements, plan: ContactPlan, t_s: 
     )
     _add(svg, "rect", x=0, y=0, width=width_px, height=height_px, fill="#ffffff")
     _header(svg, scenario, plan, t_s)
-    standing = [part for part in scenario.faults.partitions if part.from_s <= t_s < part.until_s]
+    standing = [part for part in scenario.partitions() if part.from_s <= t_s < part.until_s]
     _area(svg, frame, scenario.area_m, standing)
     if scenario.mobility.model == "movements":
         _traces(svg, frame, movements, scenario.duration_s)
     _links(svg, frame, positions_m, plan, t_s)
-    _nodes(svg, frame, scenario, positions_m, plan, t_s)
+    _nodes(svg=svg, frame=frame, scenario=scenario, positions_m=positions_m, plan=plan, t_s=t_s)
     _legend(svg, HEADER_PX + frame.height_px + 34, partitioned=bool(standing))
     _scale(svg, frame, scenario, width_px - MARGIN_PX, HEADER_PX + frame.height_px + 34)
     ElementTree.indent(svg)
@@ -166,7 +167,8 @@ def _nodes(
         for node, (x_m, y_m) in enumerate(positions_m.tolist()):
             if present and not present[node][0] <= t_s < present[node][1]:
                 continue
-            label = _text(svg, frame.x_px(x_m) + radius_px + 2, frame.y_px(y_m) - radius_px, str(node), 11, INK)
+            x_px, y_px = frame.x_px(x_m) + radius_px + 2, frame.y_px(y_m) - radius_px
+            label = _text(svg, x_px, y_px, str(node), size=11, colour=INK)
             label.attrib |= {"stroke": "#ffffff", "stroke-width": "3", "paint-order": "stroke"}
 
 

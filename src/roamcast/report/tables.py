@@ -1,5 +1,6 @@
 """The report's tables: small, formatted, ready for the template."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -40,16 +41,24 @@ def shown_measures(campaign: Campaign, points: pd.DataFrame) -> list[str]:
     return [name for name in USUAL if largest.get(name, 0) > 0]
 
 
-def overview(campaign: Campaign, differences: pd.DataFrame, plan: pd.DataFrame) -> Grid:
-    """Per rival of the baseline and headline measure: the differences over all places, and how many are certain."""
+def overview(
+    campaign: Campaign, differences: pd.DataFrame, plan: pd.DataFrame, collapsed: Collection[int] = ()
+) -> Grid:
+    """Per rival of the baseline and headline measure: the differences over all places, and how many are certain.
+
+    Points at which a protocol collapses are counted, not averaged: a cost per delivery of what hardly delivers says
+    nothing."""
     headlines = list(campaign.measures or HEADLINES)[:HEADLINES_MAX]
     rows = []
     labels = plan.drop_duplicates("point").set_index("point")["protocol"]
     shown = corrected(differences, headlines)
     for label in dict.fromkeys(label for label in labels if label != campaign.baseline):
-        cells = [Cell(label)]
+        mine = shown[shown["point"].map(labels) == label]
+        lost = mine["point"].isin(list(collapsed))
+        places = mine.loc[lost, "point"].nunique()
+        cells = [Cell(label, "", f"collapses at {places} place{'' if places == 1 else 's'}" if places else "")]
         for name in headlines:
-            found = shown[(shown["measure"] == name) & (shown["point"].map(labels) == label)]
+            found = mine[(mine["measure"] == name) & ~lost]
             cells.append(_span(name, found))
         rows.append(cells)
     return Grid(["", *(MEASURES[name].title for name in headlines)], rows, 1)

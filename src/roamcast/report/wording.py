@@ -15,7 +15,8 @@ _MINUS = "−"
 
 
 def setting_title(name: str) -> str:
-    """`speed_max_mps` as `speed max (m/s)`: units are last in names."""
+    """`speed_max_mps` as `speed max (m/s)`: units are last in names. A whole path goes without its `scenario`."""
+    name = name.removeprefix("scenario_")
     for suffix, unit in _UNITS.items():
         if name.endswith(f"_{suffix}"):
             return f"{name.removesuffix(f'_{suffix}').replace('_', ' ')} ({unit})"

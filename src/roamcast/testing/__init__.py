@@ -1,4 +1,4 @@
-"""Test tools, for our own tests and for those of whoever writes a protocol: `TinyNet` and what goes with it."""
+"""Test tools, for our own tests and for those of protocol authors: `TinyNet` and its parts."""
 
 from roamcast.testing.courier import Courier, Note
 from roamcast.testing.host import Guest, Node

@@ -1,4 +1,5 @@
-"""The simplest owner of a unicast service: it sends notes, and keeps what came and what came back.
+"""The simplest user of a unicast service: it sends notes, and keeps those that arrive and those that were
+undeliverable.
 
 Under `TinyNet`, drive it with `send`. It is a whole protocol, so it runs in the simulator too: there it sends an event
 to each subscriber that the oracle names, and delivers what arrives.

@@ -4,7 +4,7 @@ import socket
 
 
 def free_endpoints(count: int) -> list[tuple[str, int]]:
-    """Different ones that nobody used a moment ago: all are held until the last is found."""
+    """Distinct free endpoints: all are held until the last one is found."""
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

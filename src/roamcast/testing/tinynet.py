@@ -14,8 +14,8 @@ It is not a radio: every frame takes `delay_s`, nothing collides, nothing is los
 encoded, decoded and must come out equal, so a message that could not travel fails the first test. A message larger
 than `frame_bytes_max` travels in fragments, as on every host.
 
-The guest may be a protocol by name, or whatever a function makes of a host: any object with `start`, `on_message`,
-`on_timer` and `on_send_failed`. A checker (`net.check`) is called after every single step, for what must hold always.
+The guest is a protocol by name, or the result of a function of a host: any object with `start`, `on_message`,
+`on_timer` and `on_send_failed`. A checker (`net.check`) is called after every step, for invariants.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class TinyNet(Generic[GuestT]):
         self._drops.append(_DropRule(label, sender, receiver, count))
 
     def crash(self, address: int) -> None:
-        """The node is gone, with its timers and its memory; its links stay, but nobody answers."""
+        """The node is gone, with its timers and its memory. Its links stay, but it does not answer."""
         self.host(address).alive = False
         self.host(address).forget_timers()
         self._wanted.pop(address, None)

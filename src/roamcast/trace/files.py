@@ -18,13 +18,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from roamcast.errors import ConfigurationError
 from roamcast.trace.schema import SCHEMA
 
-_PARTITIONING = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
 _KIND_COLUMN = SCHEMA.get_field_index("kind")
 _ABOUT = "_run.json"
 
@@ -119,8 +117,11 @@ def read_trace(directory: Path) -> pa.Table:
         raise ConfigurationError(f"trace: {str(directory)!r} is not a directory")
     if not any(directory.glob("kind=*/*.parquet")):
         raise ConfigurationError(f"trace: {str(directory)!r} holds no trace; expected kind=.../*.parquet")
+    import pyarrow.dataset as ds  # only now: it brings pandas, where that is installed, and that takes long
+
+    partitioning = ds.partitioning(pa.schema([pa.field("kind", pa.string())]), flavor="hive")
     try:
-        dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=_PARTITIONING)
+        dataset = ds.dataset(directory, schema=SCHEMA, format="parquet", partitioning=partitioning)
         return dataset.to_table().select(SCHEMA.names).cast(SCHEMA)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ConfigurationError(f"trace: {str(directory)!r} cannot be read: {_first_line(error)}") from None

@@ -177,6 +177,11 @@ MEASURES: dict[str, Measure] = {
         "Maintenance airtime per node and second", "Airtime of the category maintenance / (nodes times duration).",
         1000 * total("frame", AIRTIME_S, IS_CONTROL) / (_nodes * _duration_s), "ms", "lower", short="maintenance",
     ),
+    "startup_ms_per_node": Measure(
+        "Start-up airtime per node",
+        "Airtime of the category maintenance in the whole seconds before the first publication / nodes.",
+        1000 * total("startup", AIRTIME_S, IS_CONTROL) / _nodes, "ms", "lower", short="startup",
+    ),
     "load_fairness": Measure(
         "Fairness of load (Jain)",
         "Jain's index of the nodes' airtime, (sum x)² / (n sum x²): 1 if all send equally long, 1/n if one sends all.",
@@ -188,7 +193,8 @@ MEASURES: dict[str, Measure] = {
         _complete_chains / _chains, better="higher", most=1.0, short="chains", usual=True,
     ),
     "chain_time_ms_mean": Measure(
-        "Time of a complete causal chain", "From its initiation to the publication of its last event.",
+        "Time of a complete causal chain",
+        "From its initiation to the publication of its last event, less what delay-tolerant links took.",
         1000 * total("graphs", col("times_s")) / _complete_chains, "ms", "lower", short="chain_time", usual=True,
     ),
     "causal_graph_completion_ratio": Measure(

@@ -16,6 +16,8 @@
 
 `graphs`: one row per causal graph (`roamcast.trace.chains`).
 
+`startup`: the `frame` rows of the whole seconds before the first publication; none if nothing was published.
+
 Any kind of trace rows, such as `published` or `frame`: these rows, with the trace's columns (`roamcast.trace.schema`).
 
 The *first* delivery of a pair is its `delivered` row with the smallest t, among these the one with the fewest hops.
@@ -25,6 +27,7 @@ Deliveries of events that were never published are pairs too, unexpected ones.
 """
 
 from collections.abc import Callable
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +47,8 @@ COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
         "unsubscribed": ("t", "node", "category", "detail"),
     },
     "loads": {"load": ("node", "value", "bytes", "count")},
-    "graphs": {"published": ("t", "event_id", "cause_id", "count")},
+    "graphs": {"published": ("t", "event_id", "cause_id", "count"), "waited": ("event_id", "value")},
+    "startup": {"published": ("t",), "frame": ("t", "value", "category")},
 }
 """What each derived relation is made of: kinds of trace rows, and their columns."""
 
@@ -66,7 +70,9 @@ class TraceRelations:
 
     def __call__(self, name: str) -> pa.Table:
         if name not in self._made:
-            derived = {"pairs": self._pairs, "loads": self._loads, "graphs": self._graphs}
+            derived = {
+                "pairs": self._pairs, "loads": self._loads, "graphs": self._graphs, "startup": self._startup
+            }  # fmt: skip
             self._made[name] = derived[name]() if name in derived else self._rows((name,))
         return self._made[name]
 
@@ -81,7 +87,14 @@ class TraceRelations:
         return pa.table(summed)
 
     def _graphs(self) -> pa.Table:
-        return causal_graphs(self("published"))
+        return causal_graphs(self("published"), self("waited"))
+
+    def _startup(self) -> pa.Table:
+        first_s = pc.min(self("published")["t"]).as_py()
+        frames = self("frame")
+        if first_s is None:
+            return frames.slice(0, 0)
+        return frames.filter(pc.less(frames["t"], pa.scalar(float(floor(first_s)))))
 
 
 def met_pairs(published: pa.Table, delivered: pa.Table, expected: Any) -> pa.Table:

@@ -1,11 +1,12 @@
 """How each kind of trace row is made from what happened, in one place for simulated and live nodes alike.
 
-`roamcast.trace.schema` says what the columns mean. Deliveries have a fast path in the recorder.
+`roamcast.trace.schema` says what the columns mean. The most frequent kinds (`delivered`, `dropped`, `structure`)
+have fast paths in the recorder; a test holds them equal to the rows made here.
 """
 
 from typing import Literal
 
-from roamcast.events import Event
+from roamcast.events import NO_EVENT, Event
 from roamcast.trace.schema import Record
 from roamcast.trace.utility import canonical
 
@@ -38,17 +39,70 @@ def published_row(
     )
 
 
+def waited_row(t: float, event: Event, waited_s: float) -> Record:
+    return Record(t, "waited", event.publisher, event_id=event.id, cause_id=event.cause or None, value=waited_s)
+
+
 def delivered_row(t: float, node: int, event: Event, hops: int) -> Record:
     return Record(
-        t,
-        "delivered",
-        node,
-        event.publisher,
-        event.id,
-        event.cause or None,
+        t=t,
+        kind="delivered",
+        node=node,
+        peer=event.publisher,
+        event_id=event.id,
+        cause_id=event.cause or None,
         value=t - event.time_s,
         hops=hops,
         bytes=len(event.payload),
+    )
+
+
+def dropped_row(t: float, node: int, reason: str, event: int = NO_EVENT) -> Record:
+    return Record(t, "dropped", node, event_id=event or None, detail=reason)
+
+
+def structure_row(t: float, node: int, aspect: str, *, peer: int, value: float, detail: str) -> Record:
+    """A negative `peer` is none."""
+    return Record(
+        t, "structure", node, peer=None if peer < 0 else peer, value=value, category=aspect, detail=detail
+    )
+
+
+def position_row(t: float, node: int, x_m: float, y_m: float) -> Record:
+    return Record(t, "position", node, x_m=x_m, y_m=y_m)
+
+
+def contact_row(t: float, a: int, b: int, begins: bool) -> Record:
+    return Record(t, "contact", a, b, value=1.0 if begins else 0.0)
+
+
+def fault_row(t: float, node: int, what: str) -> Record:
+    return Record(t, "fault", node, detail=what)
+
+
+def frame_row(
+    t: float,
+    sender: int,
+    receiver: int,
+    *,
+    event: int | None,
+    size_bytes: int,
+    airtime_s: float,
+    category: str,
+    label: str,
+) -> Record:
+    """A single frame, where raw frames were asked for. A negative `receiver` means a broadcast."""
+    return Record(
+        t,
+        "frame",
+        sender,
+        None if receiver < 0 else receiver,
+        event,
+        value=airtime_s,
+        bytes=size_bytes,
+        count=1,
+        category=category,
+        detail=label,
     )
 
 
@@ -67,8 +121,16 @@ def traffic_row(
     return Record(t, kind, node, value=airtime_s, bytes=size_bytes, count=frames, category=category, detail=label)
 
 
-def run_row(status: Literal["done", "failed"], detail: str, wall_s: float, rows: int) -> Record:
-    """A campaign's note of how a run went."""
+def lost_row(t: float, reason: str, count: int) -> Record:
+    return Record(t, "lost", count=count, detail=reason)
+
+
+def end_row(t: float, nodes: int) -> Record:
+    return Record(t, "end", count=nodes)
+
+
+def run_row(status: str, detail: str, wall_s: float, rows: int) -> Record:
+    """A campaign's note of how a run went: `done` or `failed`."""
     return Record(0.0, "run", value=wall_s, count=rows, category=status, detail=detail)
 
 

@@ -5,6 +5,7 @@
 | `subscribed`, `unsubscribed` | subscriber | | | | | | | | language | the interest's text |
 | `advertised` | publisher | | | | | | | | language | the interest's text |
 | `published` | publisher | | event | its cause | the number, if it is one | | payload | chains to go on | language | the topic or the document, if it is one |
+| `waited` | publisher | | event | its cause | what delay-tolerant links took, s | | | | | |
 | `delivered` | subscriber | publisher | event | its cause | latency, s | frames in a row | payload | | | |
 | `frame` | sender if raw | receiver if raw and unicast | carried if raw | | airtime, s | | on the air | frames | category | message label |
 | `load` | sender | | | | airtime, s | | on the air | frames | category | message label |
@@ -31,6 +32,7 @@
 - `utility` is set on `published` rows of events that carry a deadline or a utility curve (`roamcast.trace.utility`).
 - `count` is set on `published` rows of causal events in simulated runs: how many causal chains should go on from the
   event, 0 if it is the end of one (`roamcast.trace.chains`).
+- `waited` stands beside the publication of a causal event whose chain has delay-tolerant links; simulated runs only.
 - `energy` is summed per node and state of its radio over the run, at its end; simulated runs only.
 - `end` is the last row of a run; its `t` is the run's duration.
 - `run` is a campaign's note of how a run went, `measure` what it measured (`roamcast.trace.summary`). They are no part of
@@ -47,6 +49,7 @@ Kind = Literal[
     "unsubscribed",
     "advertised",
     "published",
+    "waited",
     "delivered",
     "frame",
     "load",

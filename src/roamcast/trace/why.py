@@ -61,8 +61,8 @@ class Why(msgspec.Struct, frozen=True):
     )  # when a chain of contacts over time reached the node first; None: never
     down_until_s: float | None  # if the node was down: when it came back; None: never, or it was up
     delivered_to: list[int]  # others that got the event
-    sent: list[Sent]  # by anybody, in order; only in traces with a row per frame
-    dropped: list[Dropped]  # by anybody, of this event, in order
+    sent: list[Sent]  # by any node, in order; only in traces with a row per frame
+    dropped: list[Dropped]  # by any node, of this event, in order
 
 
 def explain(trace: pa.Table, event_id: int, node: int) -> Why:
@@ -81,20 +81,20 @@ def explain(trace: pa.Table, event_id: int, node: int) -> Why:
         if row["node"] is not None
     ]
     is_down, back_s = _down(rows.of("fault"), node, start_s)
-    verdict = _verdict(rows, published, node, delivered, is_down, hops, frames)
+    verdict = _verdict(rows, published, node, delivered=delivered, is_down=is_down, hops=hops, frames=frames)
     return Why(
-        verdict,
-        event_id,
-        node,
-        published["node"],
-        start_s,
-        hops,
-        delivered.get(node),
-        contacts.arrival_s(published["node"], node, start_s),
-        back_s,
-        sorted(set(delivered) - {node}),
-        frames,
-        [Dropped(row["t"], row["node"], row["detail"]) for row in rows.of("dropped", event_id)],
+        verdict=verdict,
+        event_id=event_id,
+        node=node,
+        publisher=published["node"],
+        published_s=start_s,
+        shortest_hops=hops,
+        latency_s=delivered.get(node),
+        path_s=contacts.arrival_s(published["node"], node, start_s),
+        down_until_s=back_s,
+        delivered_to=sorted(set(delivered) - {node}),
+        sent=frames,
+        dropped=[Dropped(row["t"], row["node"], row["detail"]) for row in rows.of("dropped", event_id)],
     )
 
 

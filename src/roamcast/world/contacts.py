@@ -57,7 +57,7 @@ class ContactPlan:
         first, second = (np.array([row[end] for row in rows], dtype=np.int64) for end in (0, 1))
         from_s, until_s = (np.array([row[time] for row in rows], dtype=np.float64) for time in (2, 3))
         a, b = np.minimum(first, second), np.maximum(first, second)
-        return _plan(nodes, duration_s, a, b, from_s, until_s)
+        return _plan(nodes=nodes, duration_s=duration_s, a=a, b=b, from_s=from_s, until_s=until_s)
 
     def at(self, t_s: float) -> tuple[Integers, Integers]:
         """The pairs that are in contact at `t_s`."""
@@ -85,7 +85,7 @@ class ContactPlan:
         begins_s, ends_s = np.array(present, dtype=np.float64).T
         from_s = np.maximum(self.from_s, np.maximum(begins_s[self.a], begins_s[self.b]))
         until_s = np.minimum(self.until_s, np.minimum(ends_s[self.a], ends_s[self.b]))
-        return _plan(self.nodes, self.duration_s, self.a, self.b, from_s, until_s)
+        return _plan(nodes=self.nodes, duration_s=self.duration_s, a=self.a, b=self.b, from_s=from_s, until_s=until_s)
 
     def partitioned(self, movements: Movements | None, partitions: tuple[Partition, ...]) -> "ContactPlan":
         """Without the times when a partition separates the two: one inside its rectangle, the other outside."""
@@ -93,7 +93,7 @@ class ContactPlan:
         for partition in partitions:
             if movements is None:
                 raise ConfigurationError(
-                    "faults.partitions: must be empty if mobility.model = 'contacts' (nodes have no positions)"
+                    "faults.partitions, split_s: must be empty if mobility.model = 'contacts' (nodes have no positions)"
                 )
             plan = _cut(plan, partition, movements)
         return plan
@@ -106,7 +106,7 @@ def contact_plan(movements: Movements, range_m: float, duration_s: float) -> Con
     found = [_contacts(one, other, legs, reach_m) for one, other in near_pairs(legs, reach_m)]
     a, b = (np.concatenate([np.empty(0, np.int64), *(contacts[end] for contacts in found)]) for end in (0, 1))
     from_s, until_s = (np.concatenate([np.empty(0), *(contacts[time] for contacts in found)]) for time in (2, 3))
-    return _plan(movements.nodes, duration_s, a, b, from_s, until_s)
+    return _plan(nodes=movements.nodes, duration_s=duration_s, a=a, b=b, from_s=from_s, until_s=until_s)
 
 
 def scenario_contacts(scenario: Scenario, movements: Movements | None) -> ContactPlan:
@@ -117,7 +117,7 @@ def scenario_contacts(scenario: Scenario, movements: Movements | None) -> Contac
     else:
         plan = contact_plan(movements, scenario.radio.range_m, scenario.duration_s)
         plan = plan.while_present(scenario.mobility.present)
-    return plan.partitioned(movements, scenario.faults.partitions)
+    return plan.partitioned(movements, scenario.partitions())
 
 
 def _contacts(one: Integers, other: Integers, legs: Legs, reach_m: float) -> Columns:
@@ -165,7 +165,9 @@ def _plan(nodes: int, duration_s: float, a: Integers, b: Integers, from_s: Float
     a, b, from_s, until_s = _merged(a[kept], b[kept], from_s[kept], until_s[kept])
     order = np.lexsort((b, a, from_s))
     order = order[(until_s - from_s)[order] > TOUCHING_S]
-    return ContactPlan(nodes, duration_s, a[order], b[order], from_s[order], until_s[order])
+    return ContactPlan(
+        nodes=nodes, duration_s=duration_s, a=a[order], b=b[order], from_s=from_s[order], until_s=until_s[order]
+    )
 
 
 def _merged(a: Integers, b: Integers, from_s: Floats, until_s: Floats) -> Columns:
@@ -207,12 +209,12 @@ def _cut(plan: ContactPlan, partition: Partition, movements: Movements) -> Conta
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 4).T
     whole = ~concerned
     return _plan(
-        plan.nodes,
-        plan.duration_s,
-        np.concatenate((plan.a[whole], table[0].astype(np.int64))),
-        np.concatenate((plan.b[whole], table[1].astype(np.int64))),
-        np.concatenate((plan.from_s[whole], table[2])),
-        np.concatenate((plan.until_s[whole], table[3])),
+        nodes=plan.nodes,
+        duration_s=plan.duration_s,
+        a=np.concatenate((plan.a[whole], table[0].astype(np.int64))),
+        b=np.concatenate((plan.b[whole], table[1].astype(np.int64))),
+        from_s=np.concatenate((plan.from_s[whole], table[2])),
+        until_s=np.concatenate((plan.until_s[whole], table[3])),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from roamcast.protocols.api import Listener, Message, Protocol
+from roamcast.protocols.api import Listener, Message
 from roamcast.protocols.fragment import Fragment
 from roamcast.protocols.fragments import Outbox, Reassembly
 from roamcast.world.radio.medium import Medium
@@ -20,13 +20,13 @@ from roamcast.world.radio.medium import Medium
 class FragmentLink(Listener):
     """What is between the radio and the protocol of one node, for one life."""
 
-    def __init__(self, medium: Medium, node: int, life: int, protocol: Protocol) -> None:
+    def __init__(self, medium: Medium, node: int, life: int, listener: Listener, messages: Any) -> None:
         self._medium = medium
         self._node = node
-        self._protocol = protocol
+        self._listener = listener
         self._outbox = Outbox(life, medium.frame_bytes_max)
         self._reassembly = Reassembly(medium.lose)
-        self._decoder: Any = msgspec.msgpack.Decoder(type(protocol).messages)
+        self._decoder: Any = msgspec.msgpack.Decoder(messages)
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -45,19 +45,19 @@ class FragmentLink(Listener):
 
     def on_message(self, sender: int, message: Message) -> None:
         if type(message) is not Fragment:
-            self._protocol.on_message(sender, message)
+            self._listener.on_message(sender, message)
             return
         data = self._reassembly.add(sender, message, self._medium.scheduler.now)
         if data is not None:
-            self._protocol.on_message(sender, self._decoder.decode(data))
+            self._listener.on_message(sender, self._decoder.decode(data))
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:
         if type(message) is not Fragment:
-            self._protocol.on_send_failed(neighbour, message)
+            self._listener.on_send_failed(neighbour, message)
             return
         whole = self._outbox.failed(message)
         if whole is not None:
-            self._protocol.on_send_failed(neighbour, whole)
+            self._listener.on_send_failed(neighbour, whole)
 
     def _feed(self) -> None:
         """Hands fragments to the radio while it has nothing else to send."""
@@ -76,29 +76,29 @@ class Fragmentation:
 
     def __init__(self, medium: Medium) -> None:
         self._medium = medium
-        self._protocols: dict[int, tuple[int, Protocol]] = {}  # nodes that are up: their life and their protocol
+        self._listeners: dict[int, tuple[int, Listener, Any]] = {}  # nodes that are up: life, listener, messages
         self._links: dict[int, FragmentLink] = {}
         self._is_used = False
 
-    def attach(self, node: int, life: int, protocol: Protocol | None) -> None:
-        """From now on `protocol` gets what arrives at `node`; None: the node is down."""
+    def attach(self, node: int, life: int, listener: Listener | None, messages: Any = None) -> None:
+        """From now on `listener` gets what arrives at `node`, one of these `messages`; None: the node is down."""
         link = self._links.pop(node, None)
         if link is not None:
             link.close()
-        if protocol is None:
-            self._protocols.pop(node, None)
+        if listener is None:
+            self._listeners.pop(node, None)
             self._medium.attach(node, None)
             return
-        self._protocols[node] = (life, protocol)
+        self._listeners[node] = (life, listener, messages)
         if self._is_used:
             self._insert_link(node)
         else:
-            self._medium.attach(node, protocol)
+            self._medium.attach(node, listener)
 
     def send(self, sender: int, receiver: int, message: Message, data: bytes) -> None:
         if not self._is_used:
             self._is_used = True
-            for node in self._protocols:
+            for node in self._listeners:
                 self._insert_link(node)
         link = self._links.get(sender)
         if link is not None:
@@ -110,8 +110,8 @@ class Fragmentation:
         return 0 if link is None else len(link)
 
     def _insert_link(self, node: int) -> None:
-        life, protocol = self._protocols[node]
-        link = FragmentLink(self._medium, node, life, protocol)
+        life, listener, messages = self._listeners[node]
+        link = FragmentLink(self._medium, node, life, listener, messages)
         self._links[node] = link
         self._medium.attach(node, link)
 

@@ -6,13 +6,15 @@ from typing import Any, Final
 import msgspec
 
 from roamcast.events import NO_EVENT, Event
-from roamcast.protocols.api import NOBODY, Host, Message, Oracle, Point, Protocol, Site, Timer
+from roamcast.protocols.api import NOBODY, Host, Listener, Message, Oracle, Point, Protocol, Site, Timer, Work
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
 from roamcast.world.fragmentation import Fragmentation
 from roamcast.world.positioning import Whereabouts
+from roamcast.world.processing import Processor, factor
 from roamcast.world.radio.medium import Medium
+from roamcast.world.scenario import Processing
 from roamcast.world.scheduler import Due, Scheduler
 
 _encode_into: Final = msgspec.msgpack.Encoder().encode_into
@@ -32,6 +34,8 @@ class HostServices:
         whereabouts: Whereabouts,
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
+        processing: Processing,
+        seed: int,
     ) -> None:
         self.site = site
         self.oracle = oracle
@@ -41,6 +45,8 @@ class HostServices:
         self.whereabouts = whereabouts
         self.recorder = recorder
         self.on_delivery = on_delivery
+        self.processing = processing if processing.takes_time else None
+        self.seed = seed
 
 
 class SimulatedHost(Host):
@@ -62,14 +68,26 @@ class SimulatedHost(Host):
         self._on_delivery = services.on_delivery
         self._timers: dict[Any, _Alarm] = {}  # those that are pending
         self._protocol: Protocol | None = None
+        self._processing = services.processing
+        self._seed = services.seed
+        self._processor: Processor | None = None
+        self._departing = 0  # messages that wait until the processor is free
 
     def connect(self, protocol: Protocol) -> None:
         self._protocol = protocol
-        self._fragmentation.attach(self.address, self.life, protocol)
+        listener: Listener = protocol
+        if self._processing is not None:
+            slowness = factor(self._processing, self._seed, self.address)
+            match_s, root_s = self._processing.match_s * slowness, self._processing.root_s * slowness
+            self._processor = Processor(self._scheduler, protocol, match_s, root_s)
+            listener = self._processor
+        self._fragmentation.attach(self.address, self.life, listener, type(protocol).messages)
 
     def end_life(self) -> None:
         self._timers.clear()
         self._protocol = None
+        if self._processor is not None:
+            self._processor.close()
         self._fragmentation.attach(self.address, self.life, None)
 
     def now(self) -> float:
@@ -81,23 +99,42 @@ class SimulatedHost(Host):
     def velocity(self) -> Point | None:
         return self._whereabouts.velocity(self.address, self._scheduler.now)
 
+    def work(self, kind: Work) -> None:
+        if self._processor is not None:
+            self._processor.work(kind)
+
     def broadcast(self, message: Message) -> None:
-        _encode_into(message, _encoded)
-        size = len(_encoded)
-        if size <= self.frame_bytes_max:
-            self._medium.transmit(self.address, NOBODY, message, size)
+        if self._processor is not None and self._processor.free_s > self._scheduler.now:
+            self._send_later(NOBODY, message)
         else:
-            self._send_in_fragments(NOBODY, message)
+            self.transmit(NOBODY, message)
 
     def send(self, neighbour: int, message: Message) -> None:
         if neighbour == NOBODY:  # which would be a broadcast
             return
+        if self._processor is not None and self._processor.free_s > self._scheduler.now:
+            self._send_later(neighbour, message)
+        else:
+            self.transmit(neighbour, message)
+
+    def _send_later(self, receiver: int, message: Message) -> None:
+        assert self._processor is not None
+        self._departing += 1
+        self._scheduler.put(self._processor.free_s, _Departure(self, receiver, message))
+
+    def depart(self, receiver: int, message: Message) -> None:
+        """A message that waited for the processor leaves, if the node still lives."""
+        self._departing -= 1
+        if self._protocol is not None:
+            self.transmit(receiver, message)
+
+    def transmit(self, receiver: int, message: Message) -> None:
         _encode_into(message, _encoded)
         size = len(_encoded)
         if size <= self.frame_bytes_max:
-            self._medium.transmit(self.address, neighbour, message, size)
+            self._medium.transmit(self.address, receiver, message, size)
         else:
-            self._send_in_fragments(neighbour, message)
+            self._send_in_fragments(receiver, message)
 
     def _send_in_fragments(self, receiver: int, message: Message) -> None:
         if len(_encoded) > self.message_bytes_max:
@@ -106,7 +143,7 @@ class SimulatedHost(Host):
             self._fragmentation.send(self.address, receiver, message, bytes(_encoded))
 
     def backlog(self) -> int:
-        return self._medium.backlog(self.address) + self._fragmentation.backlog(self.address)
+        return self._medium.backlog(self.address) + self._fragmentation.backlog(self.address) + self._departing
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
         alarm = _Alarm(self, timer, self._scheduler.now + delay_s)
@@ -133,7 +170,21 @@ class SimulatedHost(Host):
         self._recorder.dropped(self._scheduler.now, self.address, reason, event_id)
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
-        self._recorder.structure(self._scheduler.now, self.address, aspect, peer, value, detail)
+        self._recorder.structure(self._scheduler.now, self.address, aspect, peer=peer, value=value, detail=detail)
+
+
+class _Departure(Due):
+    """A message that leaves when its sender's processor is free."""
+
+    __slots__ = ("_host", "_message", "_receiver")
+
+    def __init__(self, host: SimulatedHost, receiver: int, message: Message) -> None:
+        self._host = host
+        self._receiver = receiver
+        self._message = message
+
+    def due(self) -> None:
+        self._host.depart(self._receiver, self._message)
 
 
 class _Alarm(Due):

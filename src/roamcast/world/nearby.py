@@ -28,7 +28,7 @@ CELLS_PER_BOX: Final = 16
 """On average at most: where legs are longer, as those of an aircraft, cells are larger."""
 
 PAIRS_PER_WINDOW: Final = 100_000
-"""Comparing so many legs costs about as much as a window does."""
+"""Comparing this many legs costs about as much as a window does."""
 
 
 class Legs:
@@ -118,7 +118,9 @@ def _boxes(legs: Legs, leg: Integers, from_s: float, until_s: float, reach_m: fl
 
     west_m, east_m = sides(legs.x_m[leg], legs.vx_mps[leg])
     south_m, north_m = sides(legs.y_m[leg], legs.vy_mps[leg])
-    return _Boxes(leg, west_m, east_m, south_m, north_m, begin_s, end_s)
+    return _Boxes(
+        leg=leg, west_m=west_m, east_m=east_m, south_m=south_m, north_m=north_m, from_s=begin_s, until_s=end_s
+    )
 
 
 def _sharing(boxes: _Boxes, reach_m: float) -> Iterator[tuple[Integers, Integers]]:

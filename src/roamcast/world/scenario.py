@@ -86,6 +86,23 @@ class Positioning(Settings, frozen=True):
         require(self.drift_time_s >= 0.1, "drift_time_s", self.drift_time_s, "at least 0.1")
 
 
+class Processing(Settings, frozen=True):
+    """What nodes take to handle events (`world/processing.py`). Times are those of the median node."""
+
+    match_s: float = 0.0  # a message that carries an event, and a publication
+    root_s: float = 0.0  # on top, where an event passes the root of a tree on its way to other trees (SOMER)
+    spread: float = 0.0  # how much nodes differ: standard deviation of the logarithm of their times
+
+    def __post_init__(self) -> None:
+        for field in ("match_s", "root_s"):
+            require(0 <= getattr(self, field) <= 60, field, getattr(self, field), "between 0 and 60")
+        require(0 <= self.spread <= 3, "spread", self.spread, "between 0 and 3")
+
+    @property
+    def takes_time(self) -> bool:
+        return self.match_s > 0 or self.root_s > 0
+
+
 class Causal(Settings, frozen=True):
     """Events that are published because others were received, beside all other events (`world/causal_workload.py`)."""
 
@@ -115,12 +132,12 @@ class Workload(Settings, frozen=True):
     pool: int = 10_000  # intervals: events are whole numbers in [0, pool)
     topic_depth: int = 3  # topics: levels of a topic
     topic_fanout: int = 4  # topics: names per level
-    audience_share: float = 0.0  # content: above 0, so many subscriptions match every event and the others none
+    audience_share: float = 0.0  # content: above 0, this share of subscriptions match every event, the others none
     rate_per_s: float = 0.5  # publications per publisher
     pattern: Literal["constant", "poisson", "ramp", "burst"] = "constant"
     burst_period_s: float = 20.0  # burst: one active stretch per period, at the rate that keeps the mean
     burst_share: float = 0.25  # burst: share of the period that is active
-    resubscribe_period_s: float | None = None  # each subscription is replaced by a new one at this interval
+    resubscribe_period_s: float | None = None  # each subscription is replaced at this interval; None or 0: never
     payload_bytes: int = 64  # above 1400 an event does not fit a frame: for protocols that split their messages
     start_s: float = 5.0  # first publications; gives structures time to form
     tail_s: float = 5.0  # no publications in the last seconds, so that every event has time to arrive
@@ -142,7 +159,7 @@ class Workload(Settings, frozen=True):
         require(self.burst_period_s > 0, "burst_period_s", self.burst_period_s, "above 0")
         require(self.rate_per_s >= 0, "rate_per_s", self.rate_per_s, "at least 0")
         period = self.resubscribe_period_s
-        require(period is None or period > 0, "resubscribe_period_s", period, "above 0")
+        require(period is None or period >= 0, "resubscribe_period_s", period, "at least 0")
         require(0 <= self.payload_bytes <= 100_000, "payload_bytes", self.payload_bytes, "between 0 and 100000")
         require(self.start_s >= 0, "start_s", self.start_s, "at least 0")
         require(self.tail_s >= 0, "tail_s", self.tail_s, "at least 0")
@@ -168,16 +185,21 @@ class Partition(Settings, frozen=True):
 
 
 class Faults(Settings, frozen=True):
-    """What goes wrong. Shares are of all nodes; no node suffers two of them; times are uniform over the run."""
+    """What goes wrong. Shares are of all nodes; times are uniform over the run. No node suffers two of crash, return,
+    join and leave; droppers are drawn apart from them."""
 
     crash_share: float = 0.0  # crash for good
     return_share: float = 0.0  # crash and come back, with nothing remembered
     return_after_s: float = 30.0
     join_share: float = 0.0  # are switched on only during the run
     leave_share: float = 0.0  # say goodbye and go
-    partitions: tuple[Partition, ...] = ()
+    dropper_share: float = 0.0  # take part in everything, but silently drop others' events instead of forwarding them
+    split_s: float = 0.0  # time in the middle of the run in which the west and east halves are partitioned
+    partitions: tuple[Partition, ...] = ()  # further ones, each with its own place and time
 
     def __post_init__(self) -> None:
+        require(0 <= self.dropper_share <= 1, "dropper_share", self.dropper_share, "between 0 and 1")
+        require(self.split_s >= 0, "split_s", self.split_s, "at least 0")
         shares = ("crash_share", "return_share", "join_share", "leave_share")
         for field in shares:
             require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
@@ -187,11 +209,14 @@ class Faults(Settings, frozen=True):
 
 
 class Scenario(Settings, frozen=True):
-    nodes: int = 50
+    """A network and what happens in it: nodes and their movement, radio, workload, faults."""
+
+    nodes: int = 50  # how many
     area_m: tuple[float, float] = (1000.0, 1000.0)  # width and height
-    duration_s: float = 100.0
+    duration_s: float = 100.0  # of the run
     mobility: Mobility = Mobility()
     positioning: Positioning = Positioning()
+    processing: Processing = Processing()
     radio: AnyRadio = Wifi80211b()
     workload: Workload = Workload()
     faults: Faults = Faults()
@@ -211,6 +236,25 @@ class Scenario(Settings, frozen=True):
         require(given in (0, self.nodes), "nodes", self.nodes, f"{given}, as many as there are positions")
         paths = self.mobility.paths
         require(not paths or len(paths) == self.nodes, "nodes", self.nodes, f"{len(paths)}, as in the movement file")
+        split_s = self.faults.split_s
+        require(split_s <= self.duration_s, "faults.split_s", split_s, f"at most the duration ({self.duration_s:g})")
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """All partitions of the run, that of `faults.split_s` first."""
+        split_s = self.faults.split_s
+        if split_s == 0:
+            return self.faults.partitions
+        from_s = (self.duration_s - split_s) / 2
+        width_m, height_m = self.area_m
+        west = Partition(
+            from_s=from_s,
+            until_s=from_s + split_s,
+            west_m=-width_m,
+            south_m=-height_m,
+            east_m=width_m / 2,
+            north_m=2 * height_m,
+        )
+        return (west, *self.faults.partitions)
 
 
 class Run(Settings, frozen=True):

@@ -12,7 +12,8 @@ area_m = 1500            # one number is a square; [1500, 300] a rectangle
 duration_s = 200
 
 [scenario.mobility]
-positions_file = "hall.txt"   # or movements_file, contacts_file: read now and embedded; paths start at this file
+positions_file = "hall.txt"   # or movements_file, contacts_file: read now and embedded; paths start at this file;
+                              # an empty name is no file, so that a campaign can sweep it
 # movements_format = "csv"    # only if it cannot be told from the file; `roamcast.world.files` has the formats
 ```
 
@@ -69,6 +70,7 @@ def _contacts(path: Path, _: Any) -> tuple[Tables, Tables]:
 
 DEFAULT_RADIO: Final = str(type(Scenario().radio).__struct_config__.tag)
 
+FILE_FIELDS: Final = ("positions_file", "movements_file", "contacts_file")  # of `mobility`
 _READ_FIELDS: Final = ("positions_m", "paths", "names", "present", "contacts")  # checked when they were read
 _READINGS: Final = {
     "positions_file": _Reading("static", _positions),
@@ -91,7 +93,7 @@ def read_tables(path: Path) -> Tables:
         raise ConfigurationError(f"{path}: is not TOML: {error}") from None
     mobility = _table(_table(tables, "scenario"), "mobility")
     for field in _READINGS:
-        if isinstance(mobility.get(field), str):
+        if isinstance(mobility.get(field), str) and mobility[field]:
             mobility[field] = str(path.parent / mobility[field])
     return tables
 
@@ -120,6 +122,9 @@ def _table(parent: Tables, name: str) -> Tables:
 
 def _embed(scenario: Tables, mobility: Tables, where: str) -> None:
     """Puts the content of a named file in the place of its name."""
+    for field in _READINGS:
+        if mobility.get(field) == "":
+            del mobility[field]
     given = [field for field in _READINGS if field in mobility]
     if len(given) > 1:
         raise ConfigurationError(f"{where}scenario.mobility: {' and '.join(given)} are given; allowed: one of them")

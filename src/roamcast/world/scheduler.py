@@ -7,7 +7,7 @@ chain, and the length of the run and its agenda cost neither. Compiled, times an
 the queue takes a third of the time of a sorted list or a binary heap, which compare numbers that are objects;
 interpreted it takes half as much again. Entries are used again, because making one costs more than all the rest.
 
-Nothing is ever taken out of the queue early: whoever changes its mind ignores the call when it comes. That is cheaper
+Entries are never removed early: a caller that no longer needs one ignores the call. That is cheaper
 than searching the queue, and the two users (timers, channel access) know at once whether a call still holds.
 """
 

@@ -26,7 +26,7 @@ def update_times_s(scenario: Scenario, movements: Movements) -> list[float]:
     """When links are computed after the start: again and again while nodes move, and when a partition changes them."""
     radio = scenario.radio
     period_s = update_period_s(radio.signal, radio.range_m, movements, scenario.duration_s)
-    times_s = {edge_s for part in scenario.faults.partitions for edge_s in (part.from_s, part.until_s)}
+    times_s = {edge_s for part in scenario.partitions() for edge_s in (part.from_s, part.until_s)}
     if period_s < scenario.duration_s:
         times_s.update(step * period_s for step in range(1, int(scenario.duration_s / period_s) + 1))
     return sorted(times_s - {0.0})
@@ -38,7 +38,7 @@ def signal_contacts(scenario: Scenario, movements: Movements, links: Links) -> C
     since_s: dict[tuple[int, int], float] = {}
     for t_s in [0.0, *update_times_s(scenario, movements), scenario.duration_s]:
         if t_s < scenario.duration_s:
-            links.update(t_s, scenario.faults.partitions)
+            links.update(t_s, scenario.partitions())
         now = links.contacts() if t_s < scenario.duration_s else set()
         contacts += ((*pair, since_s.pop(pair), t_s) for pair in sorted(since_s.keys() - now))
         since_s |= dict.fromkeys(sorted(now - since_s.keys()), t_s)

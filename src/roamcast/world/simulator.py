@@ -22,15 +22,29 @@ from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.rows import InterestKind, interest_row, published_row, traffic_row
-from roamcast.trace.schema import Record
+from roamcast.trace.rows import (
+    InterestKind,
+    contact_row,
+    dropped_row,
+    end_row,
+    fault_row,
+    frame_row,
+    interest_row,
+    lost_row,
+    position_row,
+    published_row,
+    traffic_row,
+    waited_row,
+)
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.droppers import DroppingHost, droppers
 from roamcast.world.energy import Asleep, record_energy
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
+from roamcast.world.processing import carried
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
 from roamcast.world.scenario import Run, run_id
@@ -102,6 +116,8 @@ class Simulation(Oracle):
             whereabouts=self._whereabouts,
             recorder=self.recorder,
             on_delivery=self._delivered if self._causal else None,
+            processing=scenario.processing,
+            seed=run.seed,
         )
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
@@ -111,6 +127,7 @@ class Simulation(Oracle):
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
         self._asleep = Asleep(scenario.nodes)
+        self._droppers = droppers(scenario, run.seed)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
@@ -165,8 +182,8 @@ class Simulation(Oracle):
                 )
         record_energy(self.recorder, self.run.scenario.radio.power, self.medium, self._asleep, now)
         for reason, count in sorted(self.medium.lost.items()):
-            self.recorder.add(Record(now, "lost", count=count, detail=reason))
-        self.recorder.add(Record(now, "end", count=self.run.scenario.nodes))
+            self.recorder.add(lost_row(now, reason, count))
+        self.recorder.add(end_row(now, self.run.scenario.nodes))
 
     # -- the oracle's view ---------------------------------------------------------------------------------------
 
@@ -205,7 +222,7 @@ class Simulation(Oracle):
         end_s = self.run.scenario.duration_s
         for node in range(self.movements.nodes):
             for t_s, x_m, y_m in self.movements.until(node, end_s):
-                self.recorder.add(Record(t_s, "position", node, x_m=x_m, y_m=y_m))
+                self.recorder.add(position_row(t_s, node, x_m, y_m))
 
     def _start_contacts(self) -> None:
         """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
@@ -218,7 +235,7 @@ class Simulation(Oracle):
         sensed: ContactPlan | None = None
         if self.movements is not None and sense_range_m > scenario.radio.range_m:
             sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
-            sensed = sensed.partitioned(self.movements, scenario.faults.partitions)
+            sensed = sensed.partitioned(self.movements, scenario.partitions())
         self._changes = _changes(heard, 0)
         if sensed is not None:
             self._changes = sorted(self._changes + _changes(sensed, 1))
@@ -228,7 +245,7 @@ class Simulation(Oracle):
             _, _, which, a, b = self._changes.pop()
             starts[which].append((a, b))
             if not which:
-                self.recorder.add(Record(0.0, "contact", a, b, value=1.0))
+                self.recorder.add(contact_row(0.0, a, b, begins=True))
         self.topology.load(*starts)
         if self._changes:
             self.scheduler.at(self._changes[-1][0], self._change_contacts, None)
@@ -242,7 +259,7 @@ class Simulation(Oracle):
                 self.topology.set_sensed(a, b, bool(begins))
             else:
                 self.topology.set_contact(a, b, bool(begins))
-                self.recorder.add(Record(now, "contact", a, b, value=float(begins)))
+                self.recorder.add(contact_row(now, a, b, begins=bool(begins)))
         if changes:
             self.scheduler.at(changes[-1][0], self._change_contacts, None)
 
@@ -259,30 +276,26 @@ class Simulation(Oracle):
         links = self._links
         assert links is not None
         now = self.scheduler.now
-        links.update(now, self.run.scenario.faults.partitions)
+        links.update(now, self.run.scenario.partitions())
         self.topology.load_one_way(*links.lists())
         contacts = links.contacts()
         for a, b in sorted(self._in_contact - contacts):
-            self.recorder.add(Record(now, "contact", a, b, value=0.0))
+            self.recorder.add(contact_row(now, a, b, begins=False))
         for a, b in sorted(contacts - self._in_contact):
-            self.recorder.add(Record(now, "contact", a, b, value=1.0))
+            self.recorder.add(contact_row(now, a, b, begins=True))
         self._in_contact = contacts
 
     def _record_frame(self, frame: Frame) -> None:
-        category = "link" if frame.message is None else frame.message.category
-        receiver = None if frame.receiver < 0 else frame.receiver
         self.recorder.add(
-            Record(
+            frame_row(
                 frame.start,
-                "frame",
                 frame.sender,
-                receiver,
-                carried_event(frame.message),
-                value=frame.airtime_s,
-                bytes=frame.bytes,
-                count=1,
-                category=category,
-                detail=frame.label,
+                frame.receiver,
+                event=carried_event(frame.message),
+                size_bytes=frame.bytes,
+                airtime_s=frame.airtime_s,
+                category="link" if frame.message is None else frame.message.category,
+                label=frame.label,
             )
         )
 
@@ -309,7 +322,8 @@ class Simulation(Oracle):
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
         life = self._lives[node]
-        host = SimulatedHost(self._services, node, life, derive(self.run.seed, "node", node, life))
+        kind = DroppingHost if node in self._droppers else SimulatedHost
+        host = kind(self._services, node, life, derive(self.run.seed, "node", node, life))
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
         self._hosts[node] = host
@@ -334,7 +348,7 @@ class Simulation(Oracle):
 
     def _strike(self, fault: Fault) -> None:
         node = fault.node
-        self.recorder.add(Record(self.scheduler.now, "fault", node, detail=fault.what))
+        self.recorder.add(fault_row(self.scheduler.now, node, fault.what))
         protocol = self.protocols[node]
         if fault.what in ("crash", "leave"):
             if protocol is None:
@@ -380,7 +394,7 @@ class Simulation(Oracle):
                     protocol.advertise(interest)
 
     def _record_interest(self, kind: InterestKind, node: int, interest: Interest) -> None:
-        if self._lives[node]:  # a node that has never been on is nobody's subscriber yet
+        if self._lives[node]:  # a node that has never been on has no subscriptions yet
             language = self.run.scenario.workload.language
             self.recorder.add(interest_row(self.scheduler.now, kind, node, language, str(interest)))
 
@@ -388,17 +402,25 @@ class Simulation(Oracle):
         now = self.scheduler.now
         protocol = self.protocols[node]
         if protocol is None:
-            self.recorder.add(Record(now, "dropped", node, detail="publisher-down"))
+            self.recorder.add(dropped_row(now, node, "publisher-down"))
             return
         self._published[node] += 1
         size = action.payload_bytes
         payload = self._payloads.setdefault(size, bytes(size))
         workload = self.run.scenario.workload
         number = event_id(node, self._published[node])
-        event = Event(number, now, action.content, payload, action.cause, workload.utility)
-        chains = None if self._causal is None else self._causal.chains(node, action.content)
+        event = Event(
+            id=number, time_s=now, content=action.content, payload=payload, cause=action.cause, utility=workload.utility
+        )
+        chains = None if self._causal is None else self._causal.published(event)
         shortest_hops = self.topology.distances(node)
         self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
+        waited_s = 0.0 if self._causal is None else self._causal.waited_s(event)
+        if waited_s:
+            self.recorder.add(waited_row(now, event, waited_s))
+        host = self._hosts[node]
+        if host is not None:
+            host.work("match")
         protocol.publish(event)
 
     def _delivered(self, node: int, event: Event) -> None:
@@ -409,11 +431,9 @@ class Simulation(Oracle):
 
 
 def carried_event(message: Message | None) -> int | None:
-    """The id of the event inside a message or inside its payload: every message that carries one calls it `event`."""
-    while isinstance(payload := getattr(message, "payload", None), Message):
-        message = payload
-    event = getattr(message, "event", None)
-    return event.id if isinstance(event, Event) else None
+    """The id of the event that a message carries."""
+    event = carried(message)
+    return None if event is None else event.id
 
 
 def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:

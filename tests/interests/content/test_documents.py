@@ -1,7 +1,7 @@
 """Events as XML: what is read is what was written, what the schema forbids is refused, and hostile input at once."""
 
 from importlib.resources import files
-from time import process_time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -108,11 +108,9 @@ def bomb() -> str:
         (f'<PGMFORUM id="1" xmlns="{NAMESPACE}">{GOOD}</PGMFORUM>'.replace("woods", "&undefined;"), "not XML"),
     ],
 )
-def test_refuses_with_a_reason_within_milliseconds(document: str, reason: str) -> None:
-    began = process_time()
-    with pytest.raises(ConfigurationError, match="event: ") as refusal:
+def test_refuses_with_a_reason_after_little_work(document: str, reason: str, little_work: Any) -> None:
+    with little_work(), pytest.raises(ConfigurationError, match="event: ") as refusal:
         read(document)
-    assert process_time() - began < 0.05
     assert reason in str(refusal.value)
     assert record_of(document) is None
 
@@ -203,14 +201,9 @@ UNFOLDING = schema(  # 40 to the power of 6 elements, without a single value
         (record(BOUNDED.format("9" * 5000)), "numbers up to"),
     ],
 )
-def test_schemas_outside_the_subset_are_refused(text: str, reason: str) -> None:
-    took_s = []
-    for _ in range(3):  # a collection of garbage may fall into one
-        began = process_time()
-        with pytest.raises(ConfigurationError, match="schema: ") as refusal:
-            load_schema(text)
-        took_s.append(process_time() - began)
-    assert min(took_s) < 0.1
+def test_schemas_outside_the_subset_are_refused_after_little_work(text: str, reason: str, little_work: Any) -> None:
+    with little_work(), pytest.raises(ConfigurationError, match="schema: ") as refusal:
+        load_schema(text)
     assert len(str(refusal.value)) < 400
     assert reason in str(refusal.value)
 

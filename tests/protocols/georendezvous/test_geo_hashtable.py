@@ -10,7 +10,7 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import ComposedProtocol
-from roamcast.protocols.georendezvous.hashtable import FRAME_BYTES, CellHashTable
+from roamcast.protocols.georendezvous.hashtable import CellHashTable
 from roamcast.protocols.georendezvous.messages import Entry, Messages
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.store import Kept, Shelf
@@ -224,7 +224,7 @@ def test_many_entries_travel_in_several_frames(row: Any, key_in: Build, place: B
     row.net.frames.clear()
     row.move(0, place(5, 5, -0.2))
     row.net.run(1.5)
-    assert row.net.frames["Replica"] >= 8 * 600 / FRAME_BYTES
+    assert row.net.frames["Replica"] >= 8 * 600 / row.net.frame_bytes_max
     assert len(row.net.node(0).table.store.shelf(key).kept) == 8
     assert len(got(row, 6, key)) == 8
 

@@ -67,7 +67,8 @@ def forwarders(net: TinyNet[Odmrp], publisher: int = 0) -> list[int]:
 
 
 def test_the_operation_of_figure_5() -> None:
-    """Section 3.5: everybody repeats the request, only the interested answer, only the way to them forwards."""
+    """Section 3.5: every node repeats the request, only the interested answer, and only nodes on the paths to them
+    forward."""
     net = network(BRANCHES)
     net.subscribe(2, LOW)
     net.subscribe(4, HIGH)
@@ -107,7 +108,7 @@ def test_a_question_that_stands_is_not_asked_again_until_the_refresh() -> None:
 
 
 def test_only_members_that_are_not_known_yet_wait_for_their_routes() -> None:
-    """A new digest is asked for, but whoever is known to want the event gets it at once (3.5.3)."""
+    """A new digest is asked for, but members known to want the event get it at once (3.5.3)."""
     net = network([*line(4), (1, 4), (4, 5)])
     net.subscribe(3, LOW)
     net.publish(0, 42)
@@ -144,7 +145,7 @@ def test_a_member_whose_route_broke_gets_the_event_over_its_new_one() -> None:
     net.run(1.0)
     assert forwarders(net) == [1]
     net.crash(1)
-    net.publish(0, 4000)  # known to be wanted, so it is sent over the old route, in vain, and its digest is asked for
+    net.publish(0, 4000)  # known to be wanted: it is sent over the old, broken route, and its digest is asked for
     net.run(1.0)
     assert net.contents(2) == [42, 4000]
     assert set(forwarders(net)) >= {3, 4}

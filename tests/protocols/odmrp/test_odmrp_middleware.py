@@ -19,7 +19,7 @@ Area = tuple[float, float]
 
 
 class Regions(Middleware):
-    """Events are for whoever is in an area: a request asks for an area, a member attaches where it is."""
+    """Events are for the nodes in an area: a request asks for an area, a member attaches where it is."""
 
     def __init__(self, host: Host, at_m: float | None) -> None:
         super().__init__(host)

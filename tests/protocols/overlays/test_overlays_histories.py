@@ -2,13 +2,13 @@
 
 A history is a list of steps: publish, move to another place, relocate a modulator in one of its three forms, crash,
 leave, return, let time pass. It becomes a scenario with the movements of every node, a workload and faults for
-`Simulation`; frames are lost on top. Then everybody gathers at one place, whoever is to return returns, and the judge
-compares what was published with what was delivered: lost, duplicated, reordered, unexpected.
+`Simulation`; frames are lost on top. Then all nodes gather at one place, crashed nodes that are to return do so, and
+the judge compares what was published with what was delivered: lost, duplicated, reordered, unexpected.
 
 What a consumer is owed
     Every event that matches what it wants, published once its subscription had time to become known (all begin and end
-    at one place, where everybody hears everybody; who vanished and returned subscribes anew), if it is up from then on
-    until the end, and
+    at one place, where all nodes hear each other; nodes that vanished and returned subscribe again), if it is up from
+    then on until the end, and
 
     - a copy survives: the producer stays up; or, when it crashed or left, its home broker had acknowledged the event,
       stays up, and the producer has not published anything since (what is older than something delivered would break
@@ -57,9 +57,9 @@ RANGE_M = 250.0
 PLACES_M = [(x_m, y_m) for x_m in (50.0, 250.0, 450.0, 650.0) for y_m in (50.0, 230.0)]  # neighbours hear each other
 GATHERING_M = [(300.0 + 20.0 * node, 100.0) for node in range(NODES)]
 TRIP_S = 2.0  # how long a move takes
-START_S = 6.0  # the first step: everybody has found a home
-SETTLED_S = 20.0  # after the end of all faults everybody has found a home, and says something more
-RECOVERY_S = 60.0  # and after so long everything has arrived
+START_S = 6.0  # the first step: all nodes have found a home
+SETTLED_S = 20.0  # after the end of all faults all nodes have found a home, and publish once more
+RECOVERY_S = 60.0  # and after this time everything has arrived
 
 SETTINGS: dict[str, str | int | float | bool] = {
     "brokers": "0-2",
@@ -93,9 +93,9 @@ class Kind(NamedTuple):
     settings: Mapping[str, str | int | float | bool] = MappingProxyType({})
 
 
-# The ideal radio tries a unicast seven times and says so if it failed; over several hops nobody may be told. A slow one
-# leaves much time to meddle with a relocation under way. With 802.11, frames also collide and wait their turn, and may
-# arrive although the sender was told that they did not.
+# The ideal radio tries a unicast seven times and says so if it failed; over several hops the loss may go unreported. A
+# slow one leaves much time to meddle with a relocation under way. With 802.11, frames also collide and wait their turn,
+# and may arrive although the sender was told that they did not.
 RADIOS = (
     Ideal(range_m=RANGE_M, loss=0.3),
     Ideal(range_m=RANGE_M, loss=0.0, delay_s=0.05),

@@ -237,7 +237,7 @@ def test_load_is_the_share_of_time_that_modulators_take_and_delays_what_they_pro
 
 
 class Restless(Adaptor):
-    """An adaptor of somebody else: it sends every client that reports to the other broker."""
+    """A third-party adaptor: it sends every client that reports to the other broker."""
 
     events = (BrokerDiscovery,)
 

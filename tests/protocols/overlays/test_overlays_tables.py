@@ -203,7 +203,7 @@ def test_the_store_has_a_bound_and_a_lifetime() -> None:
 
 
 def waits_s(patience: Patience, tries: int) -> list[float]:
-    """How long it waits after each of so many tries in vain."""
+    """How long it waits after each of this many failed tries."""
     attempt = Attempt()
     waits = []
     for _ in range(tries):

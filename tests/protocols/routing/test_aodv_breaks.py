@@ -222,7 +222,7 @@ def test_hellos_notice_a_silent_neighbour() -> None:
     assert net.frames["Hello"] > 0
     assert next_hops(net, 2)[0] == 1
     net.unlink(1, 2)
-    net.run(3.1)  # allowed_hello_loss * hello_interval, and the way of the news; nobody sent any data
+    net.run(3.1)  # allowed_hello_loss * hello_interval, and the time for the error to travel; no data was sent
     assert next_hops(net, 2) == [NOBODY] * 3
 
 

@@ -78,7 +78,7 @@ def assert_no_loops(net: TinyNet[Courier]) -> None:
 def perform(net: TinyNet[Courier], step: Step, number: int) -> int:
     """Does one step of a script; how many notes it sent. `b` picks among the nodes that a link can (not) be cut from.
 
-    A cut is what breeds loops: whoever heard FAR no longer does, meets a node that may still route to FAR through it,
+    Cuts cause loops: a node that heard FAR no longer does, meets a node that may still route to FAR through it,
     and asks around.
     """
     if step.kind == "send":

@@ -1,5 +1,5 @@
 """Whatever well-formed nonsense a stranger sends: a node takes it or leaves it, the trees' invariants hold at every
-step, and once the stranger is silent everybody is served again. What is not well formed does not pass the codec."""
+step, and once the stranger is silent all nodes are served again. Malformed messages do not pass the codec."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ def test_nonsense_breaks_no_invariant_and_its_effect_ends(said: list[tuple[int, 
 
 @pytest.mark.parametrize("protocol", ["ps-maodv", "somer"])
 def test_the_highest_sequence_number_ends_no_tree(protocol: str) -> None:
-    """Everybody follows the stranger 9 once, whose refresh leaves no higher number. When it is gone they begin anew."""
+    """All nodes follow the stranger 9, whose refresh leaves no higher number. When it is gone they start over."""
     net: TinyNet[Any] = TinyNet(line(NODES), protocol, {"refresh_period_s": 1.0})
     for node in range(NODES):
         net.subscribe(node, ALL)

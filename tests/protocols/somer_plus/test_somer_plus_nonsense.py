@@ -1,5 +1,5 @@
 """Whatever well-formed nonsense a stranger sends to SOMER-plus: the trees' invariants hold at every step, and once the
-stranger is silent everybody is served again."""
+stranger is silent all nodes are served again."""
 
 from typing import Any
 

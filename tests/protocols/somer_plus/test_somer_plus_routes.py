@@ -51,8 +51,8 @@ def two_trees(seed: int) -> TinyNet[SomerPlus]:
 @pytest.mark.parametrize("seed", range(1, 13))
 @pytest.mark.parametrize("victim", [3, 4])
 def test_events_take_the_other_way_round_once_a_border_node_is_dead(victim: int, seed: int) -> None:
-    """With seed 5, node 3 is in the tree of 6 until 4 dies, and then a child of 2, which had a route through it: a
-    route that its ancestors must not go on believing in."""
+    """With seed 5, node 3 is in the tree of 6 until 4 dies, and then becomes a child of 2, which had a route through
+    it. Its ancestors must drop that route."""
     net = two_trees(seed)
     publisher = victim - 1
     net.crash(victim)
@@ -134,7 +134,7 @@ def test_the_deepest_nest_of_legs_that_fits_a_datagram_does_no_harm(address: int
 
 def test_an_event_does_not_wait_for_a_parent_where_another_tree_is_near() -> None:
     """Node 2 finds out that its parent 1 is dead when its event fails; 3, 4 and 5 lead to the root 6, from where the
-    event comes back to the rest of 2's own tree, which has another way to 6 through 7 and 8."""
+    event comes back to the rest of 2's own tree, which has another path to 6 through 7 and 8."""
     net = TinyNet([(0, 1), (1, 2), (2, 3), (3, 4), (4, 6), (6, 8), (8, 7), (7, 0)], somer, seed=1)
     for subscriber in (0, 7, 8):
         net.subscribe(subscriber, ALL)

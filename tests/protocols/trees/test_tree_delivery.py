@@ -114,7 +114,7 @@ def test_delivery_is_complete_with_many_trees(seed: int, is_restless: bool) -> N
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("connected", [True, False])
 def test_delivery_is_complete_with_any_seed(protocol: str, connected: bool) -> None:
-    """Small networks, in one piece or in several: everybody whom the publisher can reach at all is served."""
+    """Small networks, in one piece or in several: every node that the publisher can reach is served."""
     causal = CAUSAL if protocol == "somer-plus" else Causal()
     pairs = 0
     for seed in (*SEEDS, *SEEDS_OF.get(protocol, ())):
@@ -146,13 +146,13 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 
 NEWS_S = {"ps-maodv": 0.5, "sp-combo": 0.5, "dsapst": 0.5, "somer-plus": 3.0}
-"""How long a new subscription takes to reach everybody who must know: up a tree, and for SOMER among all roots."""
+"""How long a new subscription takes to reach all nodes that need it: up a tree, and for SOMER among all roots."""
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", range(5, 10))
 def test_changing_subscriptions_are_followed(protocol: str, seed: int) -> None:
-    """Nobody misses an event that was published `NEWS_S` or more after he subscribed, and some get it even earlier."""
+    """No node misses an event that was published `NEWS_S` or more after it subscribed; some get it even earlier."""
     scenario = still(20, seed, 60.0, resubscribe_period_s=7.0)
     run = Run(scenario=scenario, protocol=protocol, parameters=restless(protocol), seed=seed)
     table = simulate(run).recorder.table()

@@ -71,7 +71,8 @@ def believers(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], dict[int, li
 @given(believers())
 def test_no_belief_about_links_makes_an_event_go_round_for_ever(case: Any) -> None:
     nodes, links, beliefs, losses = case
-    net: TinyNet[Any] = TinyNet(links, "waymark", {"custody_s": 0.0, "tries_max": TRIES_MAX}, nodes=nodes)
+    parameters = {"custody_s": 0.0, "tries_max": TRIES_MAX, "patience_s": 0.03}
+    net: TinyNet[Any] = TinyNet(links, "waymark", parameters, nodes=nodes)
     for node in range(1, nodes):
         net.subscribe(node, ALL)
     net.run(25.0)

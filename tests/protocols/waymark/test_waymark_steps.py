@@ -85,7 +85,7 @@ def test_a_leaf_that_confirms_nothing_gets_the_event_again() -> None:
     event = net.publish(0, 42)
     net.run(0.01)
     assert net.receivers(event) == [1]
-    net.run(2.0)
+    net.run(3.0)
     assert net.receivers(event) == [1, 2]
 
 

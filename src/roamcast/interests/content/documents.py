@@ -1,10 +1,10 @@
 """XML documents as events: from text to a typed record and back.
 
 A record holds the values of a document by path (see `schema.py`): whole numbers, doubles, strings; `True` for an
-optional group that is there. Reading checks everything that the schema says, so whoever gets a record can rely on it;
-what the schema does not know is refused, not skipped.
+optional group that is there. Reading checks a document against the whole schema, so a record can be relied on. Elements
+that the schema does not know are refused, not skipped.
 
-The last documents read are remembered, because a document that arrives at a node is looked at by many subscriptions.
+The last documents read are cached, because many subscriptions look at each document that arrives at a node.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INSTANT: Final = re.compile(
 
 class Record(NamedTuple):
     type: str
-    values: dict[str, Value]  # by path; what is missing has no entry
+    values: dict[str, Value]  # by path; missing values have no entry
 
 
 def read(text: str) -> Record:
@@ -54,7 +54,7 @@ def record_of(content: object) -> Record | None:
 
 
 def write(type_name: str, values: Mapping[str, Value]) -> str:
-    """The document with these values by path. It is one that `read` takes."""
+    """The document with these values by path, in a form that `read` accepts."""
     kind = event_types().get(type_name)
     if kind is None:
         raise ConfigurationError(f"event: {type_name!r} is unknown; allowed: {', '.join(event_types())}")
@@ -136,7 +136,7 @@ def _read_child(node: Any, element: Element, values: dict[str, Value]) -> None:
 
 
 def typed(leaf: Leaf, text: str) -> Value:
-    """The value that `text` writes, in the type of its leaf."""
+    """The value that `text` stands for, in the type of its leaf."""
     value: Value | None = text
     if leaf.kind == "integer":
         found = _INTEGER.match(text)

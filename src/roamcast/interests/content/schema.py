@@ -1,8 +1,8 @@
 """Event types: what an XML Schema says about the events that a network exchanges.
 
 The name of an event's root element is its type. An event is a record: every element and attribute occurs at most once,
-so a path such as `course/name` or `@id` names one value or none. That is what lets expressions be simplified, compared
-and summarised exactly. The part of XML Schema that describes such records:
+so a path such as `course/name` or `@id` names one value or none. Therefore expressions can be simplified, compared and
+summarised exactly. The part of XML Schema that describes such records:
 
 - global elements, each an event type, with a complex type of their own, written in place or named;
 - `sequence` or `all` of local elements with `minOccurs` 0 or 1 and `maxOccurs` 1, nested at will up to `DEPTH_MAX`;
@@ -10,7 +10,7 @@ and summarised exactly. The part of XML Schema that describes such records:
 - the simple types below, and restrictions of them by `enumeration`, `minInclusive`, `maxInclusive`, `minExclusive` and
   `maxExclusive`.
 
-Everything else is refused when the schema is loaded, with the construct's name.
+All other constructs are refused by name when the schema is loaded.
 
 All nodes of a network must know the same event types: a subscription cannot be understood without the types of what it
 names. The golf forum's are always there; `register` adds others.
@@ -74,7 +74,7 @@ class Leaf(NamedTuple):
     path: str  # from the root: names, `/`, and `@` before an attribute's name
     kind: Kind
     optional: bool  # it, or an element around it, may be missing
-    domain: Numbers | Words | None  # all that it can hold; None: any string
+    domain: Numbers | Words | None  # allowed values; None: any string
     groups: tuple[str, ...]  # paths of the optional elements around it: where it is, they are
 
 
@@ -107,8 +107,8 @@ def event_types() -> dict[str, EventType]:
 
 
 def register(schema: str) -> list[EventType]:
-    """Adds the event types of an XML Schema. A type that is known already must be the same. To be called before
-    any event or expression is read: what each was found to be is remembered."""
+    """Adds the event types of an XML Schema. A type that is already known must be identical. Call this before any event
+    or expression is read: their types are cached."""
     added = load_schema(schema)
     for kind in added:
         known = event_types().get(kind.name)
@@ -163,7 +163,7 @@ class _Reader:
         self._elements = 0
 
     def _require_subset(self, schema: Any) -> None:
-        """Looks at everything once, because nobody looks at a type that is not used but the full validator."""
+        """Visits every definition once: unused types would otherwise be seen by the full validator only."""
         waiting = list(schema)
         while waiting:
             part = waiting.pop()
@@ -187,7 +187,7 @@ class _Reader:
             body = self._type_of(part)
             if not (isinstance(body, etree._Element) and _local(body) == "complexType"):
                 raise ConfigurationError(f"schema: element {name!r} has no complex type; an event type needs one")
-            root = self._group(body, tag, "", (), None, True)
+            root = self._group(body=body, tag=tag, path="", groups=(), leaf=None, required=True)
             found.append(EventType(name, root, self._leaves))
         return found
 
@@ -214,7 +214,7 @@ class _Reader:
                 for child in part:
                     element = self._child(child, path, groups)
                     children[element.tag] = element
-        return Element(tag, leaf, required, ordered, children, attributes)
+        return Element(tag=tag, leaf=leaf, required=required, ordered=ordered, children=children, attributes=attributes)
 
     def _child(self, part: Any, path: str, groups: tuple[str, ...]) -> Element:
         self._require(_local(part) == "element", part)
@@ -232,8 +232,15 @@ class _Reader:
                 group = Leaf(here, "group", True, None, groups)
                 self._leaves[here] = group
                 groups = (*groups, here)
-            return self._group(body, tag, f"{here}/", groups, group, needed)
-        return Element(tag, self._leaf(part, here, not needed, groups), needed, True, {}, {})
+            return self._group(body=body, tag=tag, path=f"{here}/", groups=groups, leaf=group, required=needed)
+        return Element(
+            tag=tag,
+            leaf=self._leaf(part, here, not needed, groups),
+            required=needed,
+            ordered=True,
+            children={},
+            attributes={},
+        )
 
     def _leaf(self, part: Any, path: str, optional: bool, groups: tuple[str, ...]) -> Leaf:
         kind, domain = self._simple(self._type_of(part), path)

@@ -2,17 +2,17 @@
 
 A term names an event type and, for some of its leaves, a *constraint*: which values they may hold and whether they may
 be missing. It matches a record of its type that satisfies all its constraints. A subscription is a list of terms and
-matches what one of them matches. Since a leaf holds at most one value, every expression of the subset comes down to
-such a list: negations move inwards until they stand before a single comparison, and there they turn a set of values
-into the opposite set.
+matches what one of them matches. A leaf holds at most one value, so every expression of the subset reduces to such a
+list: negations move inward until they apply to a single comparison, and there they turn a set of values into its
+complement.
 
-Two terms that differ in one leaf only are one term with both sets of values, which undoes most of what multiplying out
-does, and puts `hole = 1 or hole = 2` back into one constraint.
+Two terms that differ in one leaf only are one term with both sets of values, which undoes most of the growth from
+expanding products, and puts `hole = 1 or hole = 2` back into one constraint.
 
-A leaf inside an optional group can only be there if the group is, and that is taken into account; a term that demands
-the leaf but not the group is nothing. Beyond that, leaves are taken as independent, which makes `covers` and `overlaps`
-of terms exact except where a leaf must be there because its group is: there `covers` may miss a yes and `overlaps` a
-no, never the other way round.
+A leaf inside an optional group can be present only if the group is, and terms account for that: one that demands the
+leaf but excludes the group is empty. Otherwise leaves are treated as independent. So `covers` and `overlaps` of terms
+are exact, except where a leaf is required whenever its group is present. There `covers` may wrongly say no and
+`overlaps` may wrongly say yes, never the reverse.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from roamcast.interests.content.values import (
 )
 
 TERMS_MAX: Final = 64
-CONDITIONS_MAX: Final = 32  # on one text: checking them takes time with every event
+CONDITIONS_MAX: Final = 32  # on one text, since each of them is checked for every event
 
 NOTHING: Final = Words(())
 
@@ -58,7 +58,7 @@ class Constraint(NamedTuple):
         return Constraint(NOTHING if values.is_empty else values, absent)
 
     def join(self, other: Constraint) -> Constraint | None:
-        """What one of the two allows, if that is a constraint again."""
+        """The union of the two, if it is a constraint."""
         absent = self.absent or other.absent
         ours, theirs = self.values, other.values
         if ours is None or theirs is None:
@@ -91,7 +91,7 @@ Constraints = dict[str, Constraint]
 
 class Term(NamedTuple):
     type: str
-    constraints: tuple[tuple[str, Constraint], ...]  # in the order of the type's leaves; what is missing is free
+    constraints: tuple[tuple[str, Constraint], ...]  # in the order of the type's leaves; others are unconstrained
 
     def matches(self, values: dict[str, Value]) -> bool:
         """Whether a record of this type with these values satisfies all constraints."""
@@ -112,7 +112,7 @@ class Term(NamedTuple):
 
 
 def free(leaf: Leaf) -> Constraint:
-    """What the schema allows anyway."""
+    """What the schema allows in any case."""
     return Constraint(leaf.domain, leaf.optional)
 
 

@@ -1,14 +1,14 @@
 """Sets of values: what a constraint allows an element or attribute to hold.
 
-`Numbers` is a union of closed ranges. A range of doubles with an open end is a closed range too, because a double has a
-next one: `x > 3.5` is `x >= 3.5000000000000004`. So whole numbers and doubles need the same few rules, and all of them
-are exact.
+`Numbers` is a union of closed ranges. An open range of doubles is a closed range too, because every double has a
+successor: `x > 3.5` is `x >= 3.5000000000000004`. So the same few rules serve whole numbers and doubles, and all of
+them are exact.
 
 `Words` is a finite set of strings. `Pattern` is the set of strings that begin with one string, end with another,
-contain some others, and do none of what is excluded. Two patterns meet in a pattern, and whether a pattern is empty is
-plain to see: it is not, unless what is excluded is forced. (Put characters that occur nowhere between the forced parts;
-the alphabet is large enough.) And A lies in B exactly when A meets the opposite of no atom of B, so covering is a
-matter of what A forces and what it leaves possible.
+contain some others, and do none of what is excluded. The intersection of two patterns is a pattern. A pattern is empty
+only if its required parts force something that it excludes. (Otherwise put characters that occur nowhere else between
+the required parts; the alphabet is large enough.) A is a subset of B exactly if A does not intersect the complement of
+any atom of B, so covering depends only on what A requires and what it leaves possible.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Pattern(NamedTuple):
 
     @property
     def conditions(self) -> int:
-        """How many texts a string is held against."""
+        """How many texts a string is compared with."""
         return 2 + sum(map(len, self[2:]))
 
     def holds(self, value: object) -> bool:
@@ -134,38 +134,38 @@ class Pattern(NamedTuple):
         if not (suffix.endswith(self.suffix) and suffix.endswith(other.suffix)):
             return Words(())
         return Pattern(
-            prefix,
-            suffix,
-            _both(self.contained, other.contained),
-            _both(self.not_values, other.not_values),
-            _both(self.not_prefixes, other.not_prefixes),
-            _both(self.not_suffixes, other.not_suffixes),
-            _both(self.not_contained, other.not_contained),
+            prefix=prefix,
+            suffix=suffix,
+            contained=_both(self.contained, other.contained),
+            not_values=_both(self.not_values, other.not_values),
+            not_prefixes=_both(self.not_prefixes, other.not_prefixes),
+            not_suffixes=_both(self.not_suffixes, other.not_suffixes),
+            not_contained=_both(self.not_contained, other.not_contained),
         ).simplified()
 
     def simplified(self) -> Pattern:
-        """Without what the rest implies, so that equal patterns look alike more often."""
+        """Without the parts that the rest implies, so that equal patterns have equal form more often."""
         fixed = (self.prefix, self.suffix)
         contained = _maximal(text for text in self.contained if not any(text in part for part in fixed))
         rest = self._replace(not_values=())
         return Pattern(
-            self.prefix,
-            self.suffix,
-            contained,
-            tuple(text for text in self.not_values if rest.holds(text)),
-            tuple(
+            prefix=self.prefix,
+            suffix=self.suffix,
+            contained=contained,
+            not_values=tuple(text for text in self.not_values if rest.holds(text)),
+            not_prefixes=tuple(
                 text
                 for text in self.not_prefixes
                 if (text.startswith(self.prefix) or self.prefix.startswith(text))
                 and not any(text != other and text.startswith(other) for other in self.not_prefixes)
             ),
-            tuple(
+            not_suffixes=tuple(
                 text
                 for text in self.not_suffixes
                 if (text.endswith(self.suffix) or self.suffix.endswith(text))
                 and not any(text != other and text.endswith(other) for other in self.not_suffixes)
             ),
-            tuple(
+            not_contained=tuple(
                 text
                 for text in self.not_contained
                 if not any(text != other and other in text for other in self.not_contained)
@@ -188,7 +188,8 @@ class Pattern(NamedTuple):
             and not any(other._can_contain(text) for text in self.not_contained)
         )
 
-    # What the strings of a pattern that is not empty must have or can have: meeting the pattern of the text, by hand.
+    # What the strings of a non-empty pattern must or can contain: an intersection with the pattern of the text, done
+    # directly.
 
     def _forces(self, text: str) -> bool:
         return text in self.prefix or text in self.suffix or any(text in part for part in self.contained)

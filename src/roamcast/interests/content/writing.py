@@ -1,4 +1,4 @@
-"""A term as text: the one way of writing it that the language takes as normal."""
+"""A term as text, in the normal form of the language."""
 
 from roamcast.interests.content.schema import Leaf, event_types
 from roamcast.interests.content.terms import Constraint, Term
@@ -64,7 +64,7 @@ def _pattern(path: str, pattern: Pattern) -> str:
         ("ends-with", pattern.not_suffixes),
         ("contains", pattern.not_contained),
     ):
-        # Negated, a test is also true of what is missing; where that is not meant, another part must demand presence.
+        # A negated test also holds for a missing value; where that is not wanted, another part must demand presence.
         parts += [f"not({function}({path},{_quoted(text)}))" for text in texts]
     if not pattern.prefix and not pattern.suffix and not pattern.contained and not pattern.not_values:
         parts.insert(0, path)

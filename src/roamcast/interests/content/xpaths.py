@@ -1,11 +1,11 @@
 """Content: the event is an XML document, the interest a set of expressions in a subset of XPath.
 
-The expressions of an interest are in normal form (`terms.py`, `writing.py`): one per term, sorted. Its text form is the
-expressions with XPath's own sign of union between them, so it is again an expression: `/A[x=1] | /B`. The interest in
-nothing is the empty text.
+The expressions of an interest are in normal form (`terms.py`, `writing.py`): one per term, sorted. Its text form joins
+the expressions with XPath's union operator, so it is an expression again: `/A[x=1] | /B`. The interest in nothing is
+the empty text.
 
-What is compiled from an expression is remembered by its text, so an interest that comes in from the network a thousand
-times is parsed once.
+Compiled expressions are cached by their text, so an interest that arrives from the network a thousand times is parsed
+once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from roamcast.interests import Interest
 
 TEXT_SHARE: Final = 0.25
-"""What `extra_share` assumes of a constraint on free text: one event in so many passes."""
+"""What `extra_share` assumes of a constraint on free text: one event in this many passes."""
 
 _CACHED: Final = 1 << 14
 
@@ -83,8 +83,8 @@ class XPaths(msgspec.Struct, frozen=True, array_like=True, tag=3):
         return False
 
     def covers(self, other: Interest) -> bool:
-        """Whether each term of `other` is covered by one of ours: never yes wrongly, but what only several of ours
-        cover together is missed."""
+        """Whether each term of `other` is covered by one of ours. It never says yes wrongly, but misses terms that only
+        several of ours cover together."""
         if not isinstance(other, XPaths):
             return False
         return all(any(_covers(ours, theirs) for ours in self.expressions) for theirs in other.expressions)
@@ -117,7 +117,7 @@ def _written(terms: Iterable[Term]) -> XPaths:
 
 @lru_cache(_CACHED)
 def _compiled(expression: str) -> tuple[Term | None, str]:
-    """The term of an expression in normal form, or why it is none."""
+    """The term of an expression in normal form, or why it has none."""
     try:
         terms = terms_of(expression)
     except ConfigurationError as error:

@@ -43,7 +43,7 @@ DECIMETRES: Final = 10.0
 
 COORDINATE_MAX: Final = 2**31 - 1
 
-POINTS_MAX: Final = 4096
+CACHED_MAX: Final = 4096
 """How many keys' points a node caches. The cache only saves time: packets keep asking for the same few keys."""
 
 AROUND: Final = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy)
@@ -73,10 +73,10 @@ class CellGrid:
         return (cell[0] + 0.5) * self.side_m, (cell[1] + 0.5) * self.side_m
 
     def point(self, key: str) -> Point:
-        """Where a key lies: the same pseudo-random point of the area for everybody."""
+        """Where a key lies: the same pseudo-random point of the area for all nodes."""
         known = self._points.get(key)
         if known is None:
-            if len(self._points) >= POINTS_MAX:
+            if len(self._points) >= CACHED_MAX:
                 self._points.clear()
             known = self._points[key] = self._computed(key)
         return known

@@ -41,7 +41,7 @@ Where the paper is silent:
   detection without saying how).
 """
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from mypy_extensions import mypyc_attr
 
@@ -52,13 +52,11 @@ from roamcast.protocols.api import Host, Site
 from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.georendezvous.buckets import Buckets
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
-from roamcast.protocols.georendezvous.messages import Messages
+from roamcast.protocols.georendezvous.messages import POINTS_MAX, Messages
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.georendezvous.publisher import Publisher
 from roamcast.protocols.georendezvous.rendezvous import Rendezvous
 from roamcast.protocols.georendezvous.subscriber import Subscriber
-
-POINTS_MAX: Final = 64
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -40,7 +40,8 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from roamcast.errors import CallerError
-from roamcast.protocols.api import Host, Timer
+from roamcast.protocols.api import Host, Message, Timer
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.cells import Cell, touching
 from roamcast.protocols.georendezvous.messages import (
@@ -65,10 +66,10 @@ from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.routing import CellRouter, RouterListener
 from roamcast.protocols.georendezvous.steering import closer
 from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
+from roamcast.protocols.jitter import jittered
 
-FRAME_BYTES: Final = 1200  # of entries in one frame
-ENTRY_OVERHEAD_BYTES: Final = 32
-REQUESTS_MAX: Final = 64  # of `get`, whose answers are collected
+PACKET_BYTES: Final = 80
+"""What a packet with one leg, on a tour, adds to its payload."""
 
 NEVER_S: Final = float("inf")
 
@@ -116,7 +117,9 @@ class CellHashTable(Component, RouterListener):
 
     def start(self) -> None:
         self.router.start()
-        self.host.set_timer(self._parameters.custody_period_s * (0.5 + self.host.random.random()), _CUSTODY)
+        parameters = self._parameters
+        first_s = jittered(parameters.custody_period_s, 2 * parameters.jitter, self.host.random)
+        self.host.set_timer(first_s, _CUSTODY)
 
     # -- For siblings --------------------------------------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class CellHashTable(Component, RouterListener):
         """Asks for what is kept under `key`; the answers are collected in `found` under the number returned."""
         self._requests += 1
         self.found[self._requests] = []
-        if len(self.found) > REQUESTS_MAX:
+        if len(self.found) > self._parameters.requests_max:
             del self.found[next(iter(self.found))]
         request = Get(key, self._requests, self.host.address, self.router.here)
         self.router.send_to_place(self.router.target(key), request)
@@ -260,7 +263,7 @@ class CellHashTable(Component, RouterListener):
                 tell_stored(shelf, entry, before.get((entry.owner, entry.slot)))
 
     def _tell(self, shelf: Shelf, entries: Iterable[Entry], newcomer: int | None = None) -> None:
-        for batch in _batches(entries):
+        for batch in self._batches(entries, Replica(shelf.home, shelf.key, ())):
             replica = Replica(shelf.home, shelf.key, tuple(batch))
             if newcomer is None:
                 shelf.repeated_s = self.host.now()
@@ -304,7 +307,7 @@ class CellHashTable(Component, RouterListener):
         shelf = self.store.shelf(question.key)
         entries = () if shelf is None else shelf.entries(self.host.now())
         present = [entry for entry in entries if entry.value is not None]
-        for batch in list(_batches(present)) or [[]]:
+        for batch in self._batches(present, Found(question.key, question.request, ())) or [[]]:
             found = Found(question.key, question.request, tuple(batch))
             self.router.send_to_node(question.asker, question.asker_at, found)
 
@@ -331,7 +334,7 @@ class CellHashTable(Component, RouterListener):
                 self._tell(shelf, shelf.entries(now_s))
         if self._keepers_max:
             self._rescue_from_silence(now_s - 2 * self._parameters.custody_patience * period_s)
-        self.host.set_timer(period_s * (0.75 + 0.5 * self.host.random.random()), _CUSTODY)
+        self.host.set_timer(jittered(period_s, self._parameters.jitter, self.host.random), _CUSTODY)
 
     def _rescue_from_silence(self, limit_s: float) -> None:
         """Where keys are divided, a cell may lose the keepers of a key and still have members: a backup that has not
@@ -388,12 +391,18 @@ class CellHashTable(Component, RouterListener):
             else:
                 others_first = True
         if others_first:
-            self.host.set_timer(self.host.random.uniform(1.0, 1.5) * patience_s, _RESCUE)
+            longer = 1 + 2 * self._parameters.jitter * self.host.random.random()
+            self.host.set_timer(longer * patience_s, _RESCUE)
 
     def _handovers(self, shelf: Shelf) -> Iterator[Handover]:
         origin = shelf.home if shelf.home == self.router.cell else None
-        for batch in _batches(shelf.entries(self.host.now())):
+        for batch in self._batches(shelf.entries(self.host.now()), Handover(shelf.key, (), origin)):
             yield Handover(shelf.key, tuple(batch), origin)
+
+    def _batches(self, entries: Iterable[Entry], message: Message) -> list[list[Entry]]:
+        """The entries, as many at a time as fit a frame with `message`, which is sent as it is or in a packet."""
+        room = room_bytes(self.host, message) - PACKET_BYTES
+        return batches(entries, encoded_bytes, room, ENTRIES_MAX)
 
     def _hand_over(self, shelf: Shelf, not_within_s: float = 0.0) -> None:
         """Sends the shelf to the home of its key, unless this node did so a moment ago."""
@@ -407,18 +416,3 @@ class CellHashTable(Component, RouterListener):
 
 def _rank(key: str, member: int) -> bytes:
     return blake2b(f"{key}@{member}".encode(), digest_size=8).digest()
-
-
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """The entries in portions that fit a frame."""
-    batch: list[Entry] = []
-    size = 0
-    for entry in entries:
-        entry_bytes = ENTRY_OVERHEAD_BYTES + len(entry.value or b"")
-        if batch and (size + entry_bytes > FRAME_BYTES or len(batch) == ENTRIES_MAX):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += entry_bytes
-    if batch:
-        yield batch

@@ -20,12 +20,13 @@ from roamcast.protocols.georendezvous.tour import Coordinate, Place, Tour
 VALUE_BYTES_MAX: Final = 1024  # of an entry
 ENTRIES_MAX: Final = 256  # in one frame
 LEGS_MAX: Final = 64  # of one packet
+POINTS_MAX: Final = 64  # rendezvous points of one topic
 
 Key = Annotated[str, Meta(max_length=300)]
 Bucket = Annotated[str, Meta(max_length=290)]
 Seconds = Annotated[float, Meta(ge=0, le=86400)]
 Value = Annotated[bytes, Meta(max_length=VALUE_BYTES_MAX)]
-PointNumber = Annotated[int, Meta(ge=0, lt=64)]
+PointNumber = Annotated[int, Meta(ge=0, lt=POINTS_MAX)]
 
 PLAIN, ADVERTISEMENT, SUBSCRIPTION = 0, 1, 2
 """Slots of an owner under a key."""
@@ -209,7 +210,7 @@ class Packet(Message, frozen=True, tag=17):
     """A payload on its way to one or several destinations."""
 
     legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=LEGS_MAX)]
-    hops: Count  # frames in a row that brought it to whoever hears this one, from the publisher if it is an event
+    hops: Count  # hops so far, this one included; from the publisher if it is an event
     hops_left: Count
     payload: AnyPayload
 

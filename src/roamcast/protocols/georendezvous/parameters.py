@@ -8,7 +8,7 @@ from typing import Literal
 
 from roamcast.protocols import api
 from roamcast.protocols.api import require
-from roamcast.protocols.georendezvous.messages import LEGS_MAX
+from roamcast.protocols.georendezvous.messages import LEGS_MAX, POINTS_MAX
 
 DAY_S = 86400.0
 
@@ -86,6 +86,11 @@ class CellHashParameters(api.Parameters, frozen=True):
     keys_max: int = 4096
     # Entries under one key at most, 1 to 10^6.
     entries_max: int = 4096
+    # Custody and refresh periods are shorter or longer at random by up to this share, 0 to 0.5, so that nodes do not
+    # act in step. A node's first custody, and a second look for orphans, are spread twice as widely.
+    jitter: float = 0.25
+    # Requests (`get`) whose answers a node collects at most, 1 to 10^6.
+    requests_max: int = 64
     # Entries of one owner that a node keeps at most, over all keys, 1 to 10^6.
     owner_entries_max: int = 512
 
@@ -94,6 +99,7 @@ class CellHashParameters(api.Parameters, frozen=True):
         self._check(0, 100, "margin_cells")
         self._check(0.05, 3600, "beacon_period_s")
         self._check(0, 0.9, "beacon_jitter")
+        self._check(0, 0.5, "jitter")
         self._check(1, 100, "beacon_losses_max", "link_failures_max", "custody_patience")
         self._check(0.001, 10, "beacon_gap_min_s")
         self._check(0, 10, "first_beacon_within_s", "answer_within_s")
@@ -112,7 +118,8 @@ class CellHashParameters(api.Parameters, frozen=True):
             self.rescue_after_s,
             f"at most rescue_within_s, which is {self.rescue_within_s}",
         )
-        self._check(1, 10**6, "keys_max", "entries_max", "owner_entries_max")
+        for field in ("keys_max", "entries_max", "owner_entries_max", "requests_max"):
+            self._check(1, 10**6, field)
 
     def _check(self, low: float, high: float, *fields: str) -> None:
         for field in fields:
@@ -155,6 +162,8 @@ class GeoRendezvousParameters(CellHashParameters, frozen=True):
     pruned_max: int = 150
     # Publishers whose paths a subscriber compares, at most, for each bucket, 1 to 65535.
     publishers_max: int = 1024
+    # Answers to advertisements that a member of a rendezvous point remembers at most, 1 to 10^6.
+    answers_max: int = 4096
 
     # -- Buckets: other languages as topics ----------------------------------------------------------------------
 
@@ -181,7 +190,7 @@ class GeoRendezvousParameters(CellHashParameters, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check(0, 64, "rendezvous_points")
+        self._check(0, POINTS_MAX, "rendezvous_points")
         self._check(0.1, 1e6, "ranges_per_point")
         self._check(1, 64, "nearest_points")
         self._check(1, DAY_S, "refresh_period_s", "advertisement_period_s", "reselection_period_s")
@@ -192,16 +201,22 @@ class GeoRendezvousParameters(CellHashParameters, frozen=True):
         self._check(0.01, 100, "early_refresh_share")
         self._check(1, 150, "pruned_max")
         self._check(1, 65535, "publishers_max")
+        self._check(1, 10**6, "answers_max")
         self._check(1, 1000, "interval_buckets", "content_buckets")
         require(0 < self.interval_pool <= 1e300, "interval_pool", self.interval_pool, "above 0 and at most 10^300")
         self._check(0, 1, "tree_progress_share")
         self._check(1, LEGS_MAX, "legs_max")
         for field in ("refresh_period_s", "advertisement_period_s"):
-            lifetime_s = getattr(self, field) * (self.refresh_losses_max + 1.5)
+            lifetime_s = getattr(self, field) * self.lifetime_periods
             require(
                 lifetime_s <= self.lifetime_max_s,
                 field,
                 getattr(self, field),
-                f"such that {self.refresh_losses_max} + 1.5 of them are at most lifetime_max_s, which is "
-                f"{self.lifetime_max_s}",
+                f"at most lifetime_max_s / {self.lifetime_periods:g}, which is "
+                f"{self.lifetime_max_s / self.lifetime_periods:g}",
             )
+
+    @property
+    def lifetime_periods(self) -> float:
+        """Periods that an entry lives: one for each refresh that may get lost, the next one, and jitter."""
+        return self.refresh_losses_max + 1 + 2 * self.jitter

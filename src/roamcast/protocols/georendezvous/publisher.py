@@ -13,6 +13,7 @@ from math import dist
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Point
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.buckets import Buckets
 from roamcast.protocols.georendezvous.clients import Publishing, encoded
@@ -40,7 +41,7 @@ class Publisher(Component):
         self._points = points
         self._answer_wait_s = parameters.answer_wait_s
         self._period_s = parameters.advertisement_period_s
-        self._lifetime_s = parameters.advertisement_period_s * (parameters.refresh_losses_max + 1.5)
+        self._lifetime_s = parameters.advertisement_period_s * parameters.lifetime_periods
         self._moved_m = 2 * parameters.early_refresh_share * table.router.grid.site.range_m
         self._legs_max = parameters.legs_max if parameters.notification_tree else 1
         self._told_at: Point = table.router.point  # where this node was when it last refreshed
@@ -66,8 +67,8 @@ class Publisher(Component):
             keys = [(point, key_of(bucket, point)) for point in range(self._points)]
             legs = [Leg(router.target(key), NOBODY, point) for point, key in keys if self._is_wanted(key)]
             notification = Notification(bucket, event, router.here)
-            for first in range(0, len(legs), self._legs_max):
-                router.send(tuple(legs[first : first + self._legs_max]), notification)
+            for some in batches_of(legs, self._legs_max):
+                router.send(some, notification)
 
     def _refresh_if_due(self) -> None:
         """Refreshes when it is time, or when answers would no longer find this node."""

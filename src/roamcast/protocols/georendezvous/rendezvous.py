@@ -16,6 +16,7 @@ the cell. Any member that takes a packet does what is due, so no single member m
 from typing import Final
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.georendezvous.cells import Vertex
 from roamcast.protocols.georendezvous.clients import following, publishing
@@ -35,7 +36,6 @@ from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.georendezvous.store import Kept, Shelf
 
 DROP_NO_RENDEZVOUS: Final = "no rendezvous"  # an event came to a point where nothing is kept
-TOLD_MAX: Final = 4096  # answers to advertisements that a member remembers
 
 
 class Rendezvous(Component):
@@ -43,6 +43,7 @@ class Rendezvous(Component):
         super().__init__(host)
         self._table = table
         self._legs_max = parameters.legs_max if parameters.notification_tree else 1
+        self._answers_max = parameters.answers_max
         self._told: dict[tuple[str, int], tuple[int, bool]] = {}  # by key, publisher: to which advertisement, what
         table.receive(Notification, self._on_notification)
         table.watch(self._on_stored, self._on_claimed, self._on_expired)
@@ -84,8 +85,8 @@ class Rendezvous(Component):
             router.send_to_node(publisher, message.publisher_at, Repel(key))
             return
         onward = ForwardedNotification(message.bucket, event, message.publisher_at)
-        for first in range(0, len(legs), self._legs_max):
-            router.send(tuple(legs[first : first + self._legs_max]), onward, hops)
+        for some in batches_of(legs, self._legs_max):
+            router.send(some, onward, hops)
 
     def _correct(self, shelf: Shelf, publisher: int, version: int, advertisement: bytes | None) -> None:
         client = publishing(advertisement)
@@ -103,7 +104,7 @@ class Rendezvous(Component):
         """Answers an advertisement, or changes the answer."""
         self._told.pop((shelf.key, publisher), None)
         self._told[shelf.key, publisher] = version, wanted
-        if len(self._told) > TOLD_MAX:
+        if len(self._told) > self._answers_max:
             del self._told[next(iter(self._told))]
         message = Attract(shelf.key) if wanted else Repel(shelf.key)
         self._table.router.send_to_node(publisher, at, message)

@@ -37,12 +37,12 @@ from roamcast.protocols.georendezvous.messages import (
     key_of,
 )
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.subscriptions import Subscriptions
 
 DROP_UNWANTED: Final = "unwanted"  # the bucket brought it, no interest matches it
 DROP_DUPLICATE: Final = "duplicate"  # it came by another path before
-_REFRESH_SPREAD: Final = 0.5  # of the period: refreshes of different nodes are spread over this
 
 
 class SubscriberTimer(StrEnum):
@@ -75,7 +75,7 @@ class Subscriber(Component):
         self._buckets = buckets
         self._points = points
         self._parameters = parameters
-        self._lifetime_s = parameters.refresh_period_s * (parameters.refresh_losses_max + 1.5)
+        self._lifetime_s = parameters.refresh_period_s * parameters.lifetime_periods
         self._reselection_distance_m = parameters.reselection_distance_m or table.router.grid.site.range_m
         self._moved_m = parameters.early_refresh_share * table.router.grid.site.range_m
         self._seen = SeenCache()
@@ -195,8 +195,9 @@ class Subscriber(Component):
         self._refresh_later()
 
     def _refresh_later(self) -> None:
-        share = 1 + _REFRESH_SPREAD * (self.host.random.random() - 0.5)
-        self.host.set_timer(self._parameters.refresh_period_s * share, (SubscriberTimer.REFRESH.value, 0))
+        parameters = self._parameters
+        delay_s = jittered(parameters.refresh_period_s, parameters.jitter, self.host.random)
+        self.host.set_timer(delay_s, (SubscriberTimer.REFRESH.value, 0))
 
     def _renew(self) -> None:
         self._told_at = self._table.router.point

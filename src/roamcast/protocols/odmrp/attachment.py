@@ -1,11 +1,11 @@
 """The client's side: finding a broker, keeping subscriptions and advertisements there, publishing through it.
 
-1. *Seek.* A node that is no broker looks for one in widening rings of 1, 3, 5, ... hops. Brokers answer by unicast; the
-   nearest of those that answer within `offer_wait_s` becomes its home, the lowest address among equals.
+1. *Seek.* A node that is no broker looks for one in widening rings (`search_rings_hops`). Brokers answer by unicast.
+   The nearest of those that answer within `offer_wait_s` becomes its home; among equals, the lowest address.
 2. *Attach.* It sends its subscriptions, and the types of events that it advertises, whenever they change, and repeats
    them every `client_refresh_s`. The broker confirms. Without confirmation by the next repetition, or if the broker
-   proves unreachable, the client seeks anew; the next broker is told the same. A client whose broker has become
-   farther away looks once whether another is nearer now, and moves there.
+   proves unreachable, the client seeks again and tells the next broker the same. A client whose broker has become
+   farther away looks once for a nearer one, and moves there.
 3. *Post.* Its events go to the broker by unicast; while there is none, the last `posts_max` wait.
 
 With `client_filters` the client is a *constrained* one, which knows neither XML nor XPath: it makes Bloom filters from
@@ -21,11 +21,13 @@ from typing import Final
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.encoding import Encoder
-from roamcast.protocols.odmrp.messages import KINDS_MAX, Attach, Attached, Offer, Post, Seek
+from roamcast.protocols.odmrp.messages import FILTERS_MAX, KINDS_MAX, Attach, Attached, Offer, Post, Seek
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.summaries import aggregated
+from roamcast.protocols.rings import parse_rings
 from roamcast.protocols.routing import Unicast
 
 
@@ -35,9 +37,6 @@ class ClientTimer(StrEnum):
     REFRESH = "odmrp.client-refresh"  # key 0; repeat the subscriptions
     CHANGED = "odmrp.changed"  # key 0; subscriptions have changed
 
-
-FILTERS_MAX: Final = 64  # in one message of a constrained client; more are merged
-RINGS: Final = (1, 3, 5, 9, 17, 32)  # hops
 
 POST_LOST: Final = "post-lost"  # a client published more than it can keep while it has no broker
 
@@ -61,6 +60,7 @@ class Attachment(Component):
         self._number = int(host.now() * 1000)  # of searches; a node that comes back begins above where it was
         self._version = self._number
         self._confirmed = -1  # version
+        self._rings = parse_rings(parameters.search_rings_hops)
         self._ring = 0
         self._offers: list[tuple[int, int]] = []  # hops, broker
         self._posts: list[Event] = []
@@ -111,10 +111,10 @@ class Attachment(Component):
     def _seek(self, key: int) -> None:
         if self.home != NOBODY or self._offers:
             return
-        ttl = RINGS[self._ring]
+        ttl = self._rings[self._ring]
         self._number += 1
         self.host.broadcast(Seek(self.host.address, self._number, ttl, 1))
-        self._ring = (self._ring + 1) % len(RINGS)
+        self._ring = (self._ring + 1) % len(self._rings)
         parameters = self._parameters
         wait_s = parameters.ring_wait_s + parameters.ring_wait_per_hop_s * ttl
         self._set(wait_s if self._ring else parameters.search_pause_s, ClientTimer.SEEK)
@@ -156,8 +156,7 @@ class Attachment(Component):
         if self.home == NOBODY:
             return
         interests = self._interests()
-        most = self._parameters.interests_per_part
-        parts = [tuple(interests[at : at + most]) for at in range(0, len(interests), most)] or [()]
+        parts = batches_of(interests, self._parameters.interests_per_part) or [()]
         for number, part in enumerate(parts):
             kinds = () if number else tuple(self._kinds)
             if self._parameters.client_filters:
@@ -183,7 +182,7 @@ class Attachment(Component):
             self._confirmed = message.version
             if hops > max(1, self._home_hops):
                 self._number += 1
-                self.host.broadcast(Seek(self.host.address, self._number, min(hops - 1, RINGS[-1]), 1))
+                self.host.broadcast(Seek(self.host.address, self._number, min(hops - 1, self._rings[-1]), 1))
             self._home_hops = hops
 
     def on_unreachable(self, broker: int, payload: Message) -> None:

@@ -40,5 +40,5 @@ def mask(one: int, bits: int, hashes: int) -> int:
 
 
 def false_positive_rate(tokens: int, bits: int, hashes: int) -> float:
-    """What the formula expects of a filter with so many tokens."""
+    """What the formula expects of a filter with this many tokens."""
     return float((1 - exp(-hashes * tokens / bits)) ** hashes)

@@ -5,8 +5,8 @@ publishes for them (`publisher.py`). Every node has one, because relays must be 
 no broker has no clients and joins no group.
 
 Filters may let through what no client wants, never the reverse; so a broker hands an event to a client only after the
-client's own subscription has matched it. What reached a broker in vain is counted, as `false-positive` if its summary
-matched and as `unwanted` if only the channel's did.
+client's own subscription has matched it. Events that reach a broker without a subscriber are counted, as
+`false-positive` if its summary matched and as `unwanted` if only the channel's did.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
+from roamcast.fields import HOPS_MAX
 from roamcast.interests import Interest
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Inputs
@@ -42,7 +43,9 @@ UNWANTED: Final = "unwanted"  # an event came on a channel of this broker though
 FALSE_POSITIVE: Final = "false-positive"  # a summary matched, but no subscription does
 UNREADABLE: Final = "unreadable"  # an event that is in none of the languages
 
-UNFINISHED_MAX: Final = 64  # clients whose subscriptions have come in part
+ANSWER_BYTES: Final = 64
+"""What a Join Table with one member adds to the member's context."""
+
 
 
 class Broker(Middleware):
@@ -63,7 +66,9 @@ class Broker(Middleware):
         self._unicast = unicast
         self._notice = notice
         self.is_broker = host.random.random() < parameters.broker_share
-        self.clients = Clients(encoder, parameters.entries_max, host.random.randrange(VERSIONS))
+        context_bytes_max = host.frame_bytes_max - ANSWER_BYTES
+        version = host.random.randrange(VERSIONS)
+        self.clients = Clients(encoder, parameters.entries_max, context_bytes_max, version)
         self.publisher = Publisher(host, parameters, encoder)
         self.mesh = Mesh(host, parameters, self)
         self._searches = SeenCache()  # of clients
@@ -162,7 +167,7 @@ class Broker(Middleware):
             return
         if self.is_broker:
             self._unicast.send(seek.client, Offer(seek.number, seek.hops))
-        elif seek.ttl > 1 and seek.hops < 255:
+        elif seek.ttl > 1 and seek.hops < HOPS_MAX:
             self._sought[seek.client] = Seek(seek.client, seek.number, seek.ttl - 1, seek.hops + 1)
             delay_s = self.host.random.random() * self._parameters.jitter_s
             self.host.set_timer(delay_s, (BrokerTimer.SOUGHT.value, seek.client))
@@ -175,7 +180,7 @@ class Broker(Middleware):
         if client not in self.clients and len(self.clients) >= self._parameters.clients_max:
             return
         parts = self._parts.setdefault(client, {})
-        if len(self._parts) > UNFINISHED_MAX:
+        if len(self._parts) > self._parameters.unfinished_max:
             del self._parts[next(iter(self._parts))]
         if any(each.version != attach.version or each.parts != attach.parts for each in parts.values()):
             parts.clear()

@@ -23,7 +23,6 @@ from roamcast.interests import Interest
 from roamcast.protocols.odmrp.encoding import Encoder, Summarised
 from roamcast.protocols.odmrp.index import EntryIndex, rows
 from roamcast.protocols.odmrp.packed import Digest, PackedEntry, Question
-from roamcast.protocols.odmrp.sizes import MEMBER_BYTES, TABLE_BYTES_MAX
 from roamcast.protocols.odmrp.summaries import Demand, Entry, aggregated
 
 VERSIONS: Final = 1 << 16
@@ -44,10 +43,11 @@ class Told:
 
 
 class Clients:
-    def __init__(self, encoder: Encoder, entries_max: int, version: int) -> None:
+    def __init__(self, encoder: Encoder, entries_max: int, context_bytes_max: int, version: int) -> None:
         self._encoder = encoder
         self._version = version
         self._entries_max = entries_max
+        self._context_bytes_max = context_bytes_max
         self._index = EntryIndex(encoder.family)
         self._owner: dict[int, tuple[int, Wanted]] = {}  # row -> client, what it asks for
         self._entry: dict[int, Entry] = {}
@@ -178,7 +178,7 @@ class Clients:
             for entries_max in range(self._entries_max, 0, -1):
                 entries = aggregated(of_type, entries_max)
                 context = _encode(tuple([self._encoder.family.packed(each) for each in entries]))
-                if MEMBER_BYTES + len(context) <= TABLE_BYTES_MAX:
+                if len(context) <= self._context_bytes_max:
                     break
             told = self._told[kind] = Told(self._version, context)
         return told

@@ -34,7 +34,6 @@ from roamcast.protocols.odmrp.bloom import token
 from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest
 from roamcast.protocols.odmrp.summaries import Demand, Entry, Family, Texts
 
-DEPTH_MAX: Final = 8  # topics: deeper ones count as this deep
 _CACHED: Final = 1 << 12
 _ABSENT: Final = "\x00absent"
 _PRESENT: Final = "\x00present"
@@ -58,6 +57,7 @@ class Encoder(NamedTuple):
     buckets: int = 24  # of a numeric leaf
     affix_characters: int = 8  # of prefixes and suffixes
     number_pool: float = 10_000  # intervals: numbers are expected in [0, number_pool)
+    depth_max: int = 8  # topics: deeper ones count as this deep
 
     def summarised(self, interest: Interest) -> list[Summarised]:
         """One entry, with the demand behind it, for each term, pattern, or set of ranges."""
@@ -199,9 +199,9 @@ class Encoder(NamedTuple):
         open_ended = "**" in levels
         front = levels[: levels.index("**")] if open_ended else levels
         back = levels[: -levels[::-1].index("**") - 1 : -1] if open_ended else levels[::-1]
-        least = min(DEPTH_MAX, sum(level != "**" for level in levels))
-        depths = [token("AC0", str(depth)) for depth in (range(least, DEPTH_MAX + 1) if open_ended else [least])]
-        leaves = 1 if len(depths) < DEPTH_MAX else 0
+        least = min(self.depth_max, sum(level != "**" for level in levels))
+        depths = [token("AC0", str(depth)) for depth in (range(least, self.depth_max + 1) if open_ended else [least])]
+        leaves = 1 if len(depths) < self.depth_max else 0
         demand: list[tuple[tuple[int, ...], ...]] = [tuple([(each,) for each in depths])] if leaves else []
         enumerated = 0
         for offset, names in ((1, front), (2, back)):
@@ -223,7 +223,7 @@ class Encoder(NamedTuple):
             for offset, names in ((1, levels), (2, levels[::-1]))
             for level, name in enumerate(names[: (LEAF_MAX - offset) // 2 + 1])
         ]
-        depth = token("AC0", str(min(DEPTH_MAX, len(levels))))
+        depth = token("AC0", str(min(self.depth_max, len(levels))))
         return Digest(token("EN", "topics"), tuple(enumerated), ((0, depth),))
 
     def _of_ranges(self, interest: Intervals) -> Summarised:

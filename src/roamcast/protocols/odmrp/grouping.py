@@ -210,7 +210,7 @@ class _Centroid:
         for vector in vectors:
             for place in rows(vector):
                 counts[place] = counts.get(place, 0) + 1
-        self._masks: dict[int, int] = {}  # count -> the bits that so many vectors have
+        self._masks: dict[int, int] = {}  # count -> the bits that this many vectors have
         self._of_nothing = 0  # how far a vector without bits is, times the square of the size
         self._known = 0  # the bits that some vector has
         for place, count in counts.items():

@@ -39,15 +39,17 @@ from enum import StrEnum
 from typing import Any, Final
 
 from roamcast.errors import PeerError
+from roamcast.fields import HOPS_MAX
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import shortened
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
-from roamcast.protocols.odmrp.messages import Data, JoinAck, JoinRequest, JoinTable, Member
+from roamcast.protocols.odmrp.messages import MEMBERS_MAX, Data, JoinAck, JoinRequest, JoinTable, Member
 from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
 from roamcast.protocols.odmrp.routes import Downstream, Route
-from roamcast.protocols.odmrp.sizes import in_frames
 from roamcast.protocols.seen import SeenCache
 
 
@@ -64,7 +66,6 @@ _REPEAT: Final[str] = MeshTimer.REPEAT.value
 _RELAY: Final[str] = MeshTimer.RELAY.value
 
 SENDING_BITS: Final = 8
-HOPS_MAX: Final = 255
 
 NO_UPSTREAM: Final = "no-upstream"  # a Join Table came for a publisher whose request was never heard
 UNCONFIRMED: Final = "table-unconfirmed"  # no node confirmed a member
@@ -145,7 +146,7 @@ class Mesh(Component):
     def _new_route(self, publisher: int) -> Route:
         if len(self.routes) >= self._parameters.publishers_max:
             self._forget(min(self.routes, key=lambda each: (self.routes[each].heard_s, each)))
-        route = self.routes[publisher] = Route()
+        route = self.routes[publisher] = Route(self._parameters.contexts_max)
         return route
 
     def _repeat_later(self, request: JoinRequest, lifetime_s: float | None) -> None:
@@ -184,7 +185,7 @@ class Mesh(Component):
     def _answer(self, publisher: int, route: Route, member: Member) -> None:
         """A member, this node or one behind it, is to be told to the publisher."""
         if not route.waiting:  # the first waits for company
-            delay_s = (0.5 + self.host.random.random() / 2) * self._parameters.table_pause_s
+            delay_s = shortened(self._parameters.table_pause_s, self._parameters.table_jitter, self.host.random)
             self.host.set_timer(delay_s, (MeshTimer.TABLE.value, publisher))
         route.waiting[member.address] = member
 
@@ -251,8 +252,9 @@ class Mesh(Component):
         members = [self._with_arrivals(route, member) for member in route.waiting.values()]
         route.waiting.clear()
         lifetime_s = shorter(route.lifetime_s, route.members_lifetime_s)
-        for part in in_frames(members):
-            self.host.broadcast(JoinTable(publisher, route.upstream, part, lifetime_s))
+        room = room_bytes(self.host, JoinTable(publisher, route.upstream, (), lifetime_s))
+        for batch in batches(members, encoded_bytes, room, MEMBERS_MAX):
+            self.host.broadcast(JoinTable(publisher, route.upstream, tuple(batch), lifetime_s))
         for member in members:
             address = member.address
             route.sent[address] = member

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
-from roamcast.fields import Address
+from roamcast.fields import HOPS_MAX, Address
 from roamcast.fields import EventIdOrNone as EventId
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
@@ -26,9 +26,11 @@ from roamcast.protocols.routing import Control, Routed
 
 KINDS_MAX: Final = 64  # types of events that a client announces
 LISTED_MAX: Final = 4096  # members in one Join Request
+FILTERS_MAX: Final = 64  # in one message of a constrained client; more are merged
+MEMBERS_MAX: Final = 256  # in one Join Table
 CONTEXT_BYTES_MAX: Final = 16384
 
-Hops = Annotated[int, Meta(ge=1, le=255)]
+Hops = Annotated[int, Meta(ge=1, le=HOPS_MAX)]
 Sequence = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Life = Annotated[int, Meta(ge=0, le=2**53)]
 Channel = Annotated[int, Meta(ge=0, le=65535)]
@@ -48,7 +50,7 @@ class JoinRequest(Message, frozen=True, tag=16):
     publisher: Address  # the broker
     life: Life  # of the publisher
     sequence: Annotated[int, Meta(ge=0, lt=2**31)]  # newer requests of a life have higher numbers
-    hops: Hops  # frames in a row that brought it to whoever hears this one
+    hops: Hops  # hops so far, this one included
     context: Context  # what is asked for
     listing: Version  # number of the newest list of members
     channels: Channels | None  # that list: channels, their members, the version of each; None: as in an earlier request
@@ -71,7 +73,7 @@ class JoinTable(Message, frozen=True, tag=17):
 
     publisher: Address
     next_hop: Address
-    members: Annotated[tuple[Member, ...], Meta(max_length=256)]
+    members: Annotated[tuple[Member, ...], Meta(max_length=MEMBERS_MAX)]
     lifetime_s: Lifetime = None  # of the shortest-lived route among the members'
 
 
@@ -89,7 +91,7 @@ class Data(Message, frozen=True, tag=19):
 
     publisher: Address  # the broker
     channels: Annotated[tuple[Channel, ...], Meta(max_length=64)]
-    hops: Hops  # frames in a row that brought it to whoever hears this one, those to the broker included
+    hops: Hops  # hops so far, this one and those to the broker included
     event: Event
     sending: Annotated[int, Meta(ge=0, le=255)] = 0  # how often the broker had sent this event before
     members: Annotated[tuple[Address, ...], Meta(max_length=256)] = ()  # none: all members of the channels
@@ -122,7 +124,7 @@ class Attach(Message, frozen=True, tag=22):
     parts: Annotated[int, Meta(ge=1, le=1024)]
     interests: Annotated[tuple[Interest, ...], Meta(max_length=64)]
     kinds: Annotated[tuple[Token, ...], Meta(max_length=KINDS_MAX)] = ()  # types of events to come; in part 0
-    filters: Annotated[tuple[PackedEntry, ...], Meta(max_length=64)] = ()
+    filters: Annotated[tuple[PackedEntry, ...], Meta(max_length=FILTERS_MAX)] = ()
 
     def __post_init__(self) -> None:
         if self.part >= self.parts:

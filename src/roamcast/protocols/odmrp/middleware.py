@@ -43,7 +43,7 @@ class Middleware(Component):
 
     @abstractmethod
     def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
-        """Answers to this node's own requests arrived, over routes that are expected to last so long."""
+        """Answers to this node's own requests arrived, over routes with this expected lifetime."""
 
     @abstractmethod
     def on_data(self, data: Data) -> None:

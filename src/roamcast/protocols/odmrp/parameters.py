@@ -5,12 +5,14 @@ Its own behaviour is `AS_PUBLISHED`; `papers/odmrp.py` uses it.
 
 from typing import Any, Final, Literal
 
+from roamcast.errors import ConfigurationError
 from roamcast.protocols import api
 from roamcast.protocols.api import require
 from roamcast.protocols.odmrp.bloom import BITS_MAX
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.messages import LISTED_MAX
 from roamcast.protocols.odmrp.summaries import Family
+from roamcast.protocols.rings import parse_rings
 
 GroupingName = Literal["least-constrained", "graph", "k-means"]
 
@@ -43,6 +45,8 @@ class OdmrpParameters(api.Parameters, frozen=True):
     jitter_s: float = 0.01
     # Answers that come within this time in seconds travel on together, 0 to 60.
     table_pause_s: float = 0.1
+    # That time is shorter at random by up to this share, 0 to 1, so that members do not answer in step.
+    table_jitter: float = 0.5
     # A Join Table is sent again if there is no sign within this time in seconds that the next hop got it; above
     # table_pause_s and up to 60.
     confirm_timeout_s: float = 0.3
@@ -115,6 +119,8 @@ class OdmrpParameters(api.Parameters, frozen=True):
     affix_characters: int = 8
     # Intervals: numbers are expected in [0, number_pool), above 0 and below 2^53.
     number_pool: float = 10_000.0
+    # Topics: those with more levels than this count as this deep, 1 to 64.
+    topic_depth_max: int = 8
     # Entries in a broker's summary for one type, 1 to 100; more are merged.
     entries_max: int = 4
 
@@ -126,12 +132,14 @@ class OdmrpParameters(api.Parameters, frozen=True):
     unicast: Literal["aodv", "oracle"] = "aodv"
     # A client repeats its subscriptions at this interval in seconds, 0.01 to 86400.
     client_refresh_s: float = 10.0
-    # A broker forgets a client after this many of its intervals without a word, 1 to 100.
+    # A broker forgets a client after this many silent intervals, 1 to 100.
     client_refreshes_max: int = 3
     # True: a client sends Bloom filters of its subscriptions instead of expressions, for devices without XML (3).
     client_filters: bool = False
     # A client waits this time in seconds for offers of brokers, 0.01 to 60.
     offer_wait_s: float = 0.2
+    # Radii of the rings in which a client searches for a broker, in hops, ascending, each 1 to 64.
+    search_rings_hops: str = "1,3,5,9,17,32"
     # Before a wider ring is searched for a broker, a client waits this time in seconds, 0.01 to 60,
     ring_wait_s: float = 0.3
     # and this time for each hop of the ring, 0 to 10.
@@ -155,6 +163,10 @@ class OdmrpParameters(api.Parameters, frozen=True):
     clients_max: int = 1024
     # Subscriptions of one client, 1 to 10^6; further ones are ignored.
     client_interests_max: int = 1024
+    # Clients whose subscriptions have come in part, 1 to 10^6; the oldest goes first.
+    unfinished_max: int = 64
+    # Contexts of Join Requests that a node remembers of one publisher, 1 to 10^6; the oldest goes first.
+    contexts_max: int = 8
     # Questions that a broker has open, 1 to 10^6; further events are sent without being asked for.
     open_questions_max: int = 1024
 
@@ -166,7 +178,7 @@ class OdmrpParameters(api.Parameters, frozen=True):
         self._check(0, 64, "named_events_max")
         self._check(1, 255, "sendings_max", "hops_max")
         self._check(1, 256, "late_max")
-        self._check(0, 1, "kmeans_third_gain", "broker_share")
+        self._check(0, 1, "kmeans_third_gain", "broker_share", "table_jitter")
         require(
             8 <= self.bloom_bits <= BITS_MAX and self.bloom_bits % 8 == 0,
             "bloom_bits",
@@ -174,14 +186,18 @@ class OdmrpParameters(api.Parameters, frozen=True):
             f"a multiple of 8 between 8 and {BITS_MAX}",
         )
         self._check(1, 16, "bloom_hashes")
-        self._check(1, 64, "affix_characters")
+        self._check(1, 64, "affix_characters", "topic_depth_max")
         require(0 < self.number_pool < 2**53, "number_pool", self.number_pool, "above 0 and below 2^53")
         self._check(0.01, 60, "offer_wait_s", "ring_wait_s")
         self._check(0, 10, "ring_wait_per_hop_s")
         self._check(0.01, 3600, "search_pause_s")
         self._check(1, 65535, "posts_max")
         bounds = ("publishers_max", "members_max", "summaries_max", "clients_max", "client_interests_max")
-        self._check(1, 10**6, *bounds, "open_questions_max")
+        self._check(1, 10**6, *bounds, "open_questions_max", "unfinished_max", "contexts_max")
+        try:
+            parse_rings(self.search_rings_hops)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
 
     def _check_routes(self) -> None:
         self._check(0.01, 86400, "refresh_interval_s", "refresh_min_s", "client_refresh_s")
@@ -207,4 +223,6 @@ class OdmrpParameters(api.Parameters, frozen=True):
 
     def encoder(self) -> Encoder:
         family = Family(self.bloom_bits, self.bloom_hashes)
-        return Encoder(family, self.range_buckets, self.affix_characters, self.number_pool)
+        return Encoder(
+            family, self.range_buckets, self.affix_characters, self.number_pool, depth_max=self.topic_depth_max
+        )

@@ -32,7 +32,9 @@ from typing import Final, NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.events import Event
+from roamcast.fields import HOPS_MAX
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.context import entries_in, questions_as_context
 from roamcast.protocols.odmrp.encoding import Encoder
@@ -52,7 +54,6 @@ class PublisherTimer(StrEnum):
 
 LISTINGS: Final = 1 << 16
 SEQUENCES: Final = 1 << 31
-HOPS_MAX: Final = 255
 INSTANT_S: Final = 1e-9  # a timer may fire this much early, by rounding
 
 NO_MEMBER: Final = "no-member"  # an event that no member wants does not leave
@@ -192,9 +193,8 @@ class Publisher(Component):
             self._settled_s = now_s + self.parameters.channel_overlap_s
         questions = list(self._to_ask)
         self._to_ask.clear()
-        most = self.parameters.questions_max
-        for start in range(0, len(questions), most):
-            self._request(questions[start : start + most])
+        for batch in batches_of(questions, self.parameters.questions_max):
+            self._request(batch)
         for digest in questions:
             self._questions[digest].asked_s = now_s
         self._shortest_lifetime_s = None
@@ -204,7 +204,7 @@ class Publisher(Component):
             first_s = self.parameters.refresh_min_s if self.parameters.mobility_prediction else self._refresh_after_s()
             self._set(first_s, PublisherTimer.REFRESH)
 
-    def _request(self, questions: list[Digest]) -> None:
+    def _request(self, questions: tuple[Digest, ...]) -> None:
         family, bits = self._encoder.family, self.parameters.digest_bits_per_token
         sent = [each.event.id for each in self._waiting if each.sendings]
         most = self.parameters.named_events_max

@@ -1,17 +1,16 @@
 """What a node knows of a publishing broker: the path back to it, its channels, and the members that answer it."""
 
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from roamcast.protocols.odmrp.messages import JoinRequest, Member
-
-CONTEXTS_MAX: Final = 8  # that a node remembers of one publisher
 
 
 class Route:
     """The path back to a publishing broker, and the members that go there."""
 
-    def __init__(self) -> None:
+    def __init__(self, contexts_max: int) -> None:
+        self._contexts_max = contexts_max
         self.waiting: dict[int, Member] = {}  # to be sent
         self.sent: dict[int, Member] = {}  # sent and not confirmed
         self.tries: dict[int, int] = {}
@@ -42,7 +41,7 @@ class Route:
         self.newest = request.life, request.sequence
         self.contexts.pop(request.context, None)
         self.contexts[request.context] = None
-        if len(self.contexts) > CONTEXTS_MAX:
+        if len(self.contexts) > self._contexts_max:
             del self.contexts[next(iter(self.contexts))]
         self.events = request.events
         self.listing_told = request.listing

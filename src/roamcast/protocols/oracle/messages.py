@@ -23,7 +23,7 @@ class Branches(Message, frozen=True, tag=17):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: Hops  # frames in a row that brought it to whoever gets this one
-    tries: SmallCounter  # how often it had to be routed anew
+    hops: Hops  # hops so far, this one included
+    tries: SmallCounter  # how often it was routed again
     groups: tuple[tuple[Address, ...], ...]  # (relay, destination, ...), or (destination,); relays take turns
     event: Event

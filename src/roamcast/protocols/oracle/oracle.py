@@ -8,7 +8,7 @@ path at this instant. So there is nothing to maintain and nothing to learn: what
 Rules:
 1. A node that holds an event for some destinations groups them by next hop and sends one acknowledged frame to each.
 2. If the link gives up on a frame (the neighbour has just moved away, or the channel is full), its destinations are
-   routed anew, at most `tries_max` times on the whole journey.
+   routed again, at most `tries_max` times on the whole journey.
 3. A destination without any path is given up at once.
 
 It bounds hops and maintenance from below. It does not bound airtime: a frame per next hop may cost more than one
@@ -44,7 +44,7 @@ class OracleTrees(Protocol):
             raise ConfigurationError("protocol: 'oracle' knows the whole network, so it runs in the simulator only")
         self.parameters = parameters
         self.subscriptions = Subscriptions()
-        self._delivered = SeenCache()  # a frame whose every acknowledgement was lost is routed anew though it arrived
+        self._delivered = SeenCache()  # a frame that arrived is routed again if all its acknowledgements were lost
         self._oracle = host.oracle
 
     def start(self) -> None:

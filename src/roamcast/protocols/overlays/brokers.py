@@ -16,10 +16,8 @@ was lost is made up for by its next one.
 from enum import StrEnum
 from typing import Final
 
-import msgspec
-
 from roamcast.protocols.api import Host
-from roamcast.protocols.batches import batches
+from roamcast.protocols.batches import batches, encoded_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
@@ -214,7 +212,7 @@ class BrokerManager(Component):
     def _send_rows(self, broker: int, rows: tuple[LinkState, ...], is_novice: bool) -> None:
         """Each row is an update of its own, so a table travels in messages of one frame each."""
         bytes_max = self.host.frame_bytes_max - ENVELOPE_BYTES
-        for some in batches(rows, _row_bytes, bytes_max):
+        for some in batches(rows, encoded_bytes, bytes_max) or [[]]:
             self._concentrator.send(broker, Topology(tuple(some), is_novice))
 
     def _on_bootstrap(self, _: int) -> None:
@@ -246,7 +244,3 @@ class BrokerManager(Component):
         for new in (broker for broker in links if broker not in self._shown):
             self.host.structure("link", peer=new, value=1.0)
         self._shown = links
-
-
-def _row_bytes(row: LinkState) -> int:
-    return len(msgspec.msgpack.encode(row))

@@ -86,7 +86,7 @@ class ClientRow:
         self.unsettled.extend(Unsettled(publisher, number, sequence or None) for publisher, number, sequence in events)
 
     def acknowledge(self, sequence: int) -> list[int]:
-        """The client has deliveries up to `sequence`; the publishers whose events are thereby settled."""
+        """The client has deliveries up to `sequence`; returns the publishers whose events are now settled."""
         self.acknowledged = max(self.acknowledged, sequence)
         for sent in [number for number in self.deliveries if number <= sequence]:
             del self.deliveries[sent]

@@ -13,6 +13,7 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.home import Home
 from roamcast.protocols.overlays.messages import (
@@ -27,11 +28,12 @@ from roamcast.protocols.overlays.messages import (
     WelcomeAck,
 )
 from roamcast.protocols.overlays.modulators import compile_modulator
-from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters
+from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.publications import Publications
 from roamcast.protocols.overlays.ranks import is_newer_epoch, next_epoch
 from roamcast.protocols.overlays.reception import Reception
 from roamcast.protocols.overlays.search import RingSearch, Sighting
+from roamcast.protocols.rings import RING_HOPS_MAX
 from roamcast.protocols.subscriptions import Subscriptions
 
 REFUSED: Final = "overlays: modulator refused"
@@ -152,8 +154,7 @@ class Member(Component):
             if not (self._wants or self._produces):
                 return
             self._is_joined = True
-            period_s = self._parameters.discovery_period_s
-            self.host.set_timer(period_s * (0.5 + self.host.random.random()), (MemberTimer.DISCOVER, 0))
+            self.host.set_timer(self._spread(self._parameters.discovery_period_s), (MemberTimer.DISCOVER, 0))
             self._seek_home()
         elif self._candidate != NOBODY:
             self._attach()
@@ -186,8 +187,10 @@ class Member(Component):
             self._home.hops = able[0].hops
         else:
             # Nodes that search at the same time disturb each other, so the pause is random.
-            pause_s = self._parameters.seek_again_s * (0.5 + self.host.random.random())
-            self.host.set_timer(pause_s, (MemberTimer.SEEK, 0))
+            self.host.set_timer(self._spread(self._parameters.seek_again_s), (MemberTimer.SEEK, 0))
+
+    def _spread(self, period_s: float) -> float:
+        return jittered(period_s, self._parameters.search_spread, self.host.random)
 
     def _attach_anew(self, broker: int) -> None:
         self._home.epoch = next_epoch(self._home.epoch, self.host.now())

@@ -4,15 +4,14 @@ Numbers in brackets are sections of the paper: Chen and Schwan, "Opportunistic O
 Mobile Ad Hoc Networks". Where a parameter names none, the paper says nothing about it.
 """
 
-from itertools import pairwise
 from typing import Final, Literal
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols import api
 from roamcast.protocols.api import require
+from roamcast.protocols.rings import parse_rings
 
 DAY_S = 86_400.0
-RING_HOPS_MAX = 64
 
 Relocation = Literal["strict", "fresh-modulator", "unbuffered", "loose"]
 
@@ -89,6 +88,9 @@ class OverlaysParameters(api.Parameters, frozen=True):
     # After a search that found no broker, a client without a home searches again after this time in seconds, on
     # average.
     seek_again_s: float = 2.0
+    # The first search, and the pause after one that found no broker, are shorter or longer by up to this share, 0 to 1,
+    # so that nodes that start together do not search together.
+    search_spread: float = 0.5
     # A home broker that has been silent for this time in seconds is given up, above 0.
     home_timeout_s: float = 25.0
     # A report that the home broker does not answer within this time in seconds is repeated, and then the home broker is
@@ -204,7 +206,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
 
 
 _RANGES: Final = (
-    (0, 1, "broker_share placement_share receipt_patience balancing_gain"),
+    (0, 1, "broker_share placement_share receipt_patience balancing_gain search_spread"),
     (0, 1e9, "overload_threshold load_step hysteresis_hops"),
     (1, 64, "neighbours_max"),
     (0, 255, "detours_max"),
@@ -232,15 +234,3 @@ def parse_addresses(text: str) -> list[tuple[int, int]]:
             raise ConfigurationError(f"brokers: {part!r} is not an address or a range; write as in 0-39,50")
         ranges.append((int(low), int(high or low)))
     return ranges
-
-
-def parse_rings(text: str) -> tuple[int, ...]:
-    """`1,3,5,7` as radii in hops."""
-    parts = text.replace(" ", "").split(",")
-    rings = tuple(int(part) for part in parts if part.isdigit())
-    ascending = all(inner < outer for inner, outer in pairwise(rings))
-    if len(rings) != len(parts) or not ascending or not 1 <= rings[0] <= rings[-1] <= RING_HOPS_MAX:
-        raise ConfigurationError(
-            f"search_rings_hops = {text!r}: must be ascending numbers of 1 to {RING_HOPS_MAX} hops, as in 1,3,5,7"
-        )
-    return rings

@@ -137,7 +137,7 @@ class Relocation(Component):
         handoff = self._handoffs.get(client)
         if handoff is None or (handoff.row.epoch, handoff.generation) != (epoch, generation):
             return None
-        if not handoff.row.is_current:  # the client attached anew meanwhile
+        if not handoff.row.is_current:  # the client has attached again meanwhile
             self._abandon(client)
             return None
         return handoff

@@ -9,18 +9,17 @@ of searches from each neighbour.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.lives import first_number
 from roamcast.protocols.overlays.heard import HeardSearches
 from roamcast.protocols.overlays.messages import Found, Seek
-from roamcast.protocols.overlays.parameters import RING_HOPS_MAX, OverlaysParameters, parse_rings
-
-LIVES: Final = 1 << 37
-NUMBERS_PER_LIFE: Final = 1 << 24
+from roamcast.protocols.overlays.parameters import OverlaysParameters
+from roamcast.protocols.rings import RING_HOPS_MAX, parse_rings
 
 
 class SearchTimer(StrEnum):
@@ -42,7 +41,7 @@ class RingSearch(Component):
         self._parameters = parameters
         self._rings = parse_rings(parameters.search_rings_hops)
         self._load = load  # this broker's own load; None if this node is no broker
-        self._number = (host.life % LIVES) * NUMBERS_PER_LIFE  # ahead of all searches of a former life
+        self._number = first_number(host.life)  # ahead of all searches of a former life
         self._ring = 0
         self._hops_max = 0  # of the search that is running
         self._found: dict[int, Sighting] = {}

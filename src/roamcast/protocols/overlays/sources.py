@@ -14,6 +14,7 @@ from typing import Final
 
 from roamcast.interests import Interest, union_all
 from roamcast.protocols.api import Host
+from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.announcements import Announcements
 from roamcast.protocols.overlays.brokers import BrokerManager
@@ -266,8 +267,7 @@ class SourceManager(Component):
     def _forward(self, entry: Entry, by_site: dict[int, list[Target]]) -> None:
         if self._parameters.event_tree:
             branches = [(self._brokers.path(site), tuple(targets)) for site, targets in by_site.items()]
-            for at in range(0, len(branches), BRANCHES_MAX):
-                some = tuple(branches[at : at + BRANCHES_MAX])
+            for some in batches_of(branches, BRANCHES_MAX):
                 self._concentrator.spread(Spread(self.host.address, entry.hops, 0, some, entry.event))
             return
         for site, targets in by_site.items():

@@ -34,9 +34,10 @@ def unicast(
     unreachable: Unreachable,
     parameters: AodvParameters | None = None,
 ) -> Unicast:
-    """The service by the name that users type; `parameters` are AODV's, the draft's if not given."""
+    """The service by the name that users type; `parameters` are AODV's, the draft's if not given. The oracle
+    takes `attempts_max` from them."""
     if name == "aodv":
         return Aodv(host, inputs, arrived, unreachable, parameters)
     if name == "oracle":
-        return ShortestPath(host, inputs, arrived, unreachable)
+        return ShortestPath(host, inputs, arrived, unreachable, (parameters or AodvParameters()).attempts_max)
     raise ConfigurationError(f"unicast: {name!r} is unknown; allowed: aodv, oracle")

@@ -52,7 +52,7 @@ from roamcast.protocols.routing.routes import Losses, Route
 class AodvTimer(StrEnum):
     """The key is the destination that is sought."""
 
-    RING = "aodv.ring"  # nobody answered the last request in time
+    RING = "aodv.ring"  # no node answered the last request in time
     OVERDUE = "aodv.overdue"  # the oldest waiting packet has waited too long
 
 

@@ -75,7 +75,7 @@ class Discovery:
 class SeenRequests:
     """Requests heard within a time, so that each is handled once. Bounded, against floods of invented ones."""
 
-    def __init__(self, memory_s: float, capacity: int = 16_384) -> None:
+    def __init__(self, memory_s: float, capacity: int) -> None:
         self._memory_s = memory_s
         self._capacity = capacity
         self._until_s: dict[tuple[int, int], float] = {}  # oldest first

@@ -80,7 +80,7 @@ class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
         return Routed(self.source, self.destination, self.hops + 1, self.attempt, self.payload)
 
     def again(self) -> "Routed[PayloadT]":
-        """As it sets out anew after its link broke."""
+        """The packet as it is sent again after its link broke."""
         return Routed(self.source, self.destination, self.hops, self.attempt + 1, self.payload)
 
     @property

@@ -34,7 +34,8 @@ class AodvParameters(api.Parameters, frozen=True):
     # How a broken link is noticed and what is done about it
     hello: bool = False  # true: nodes on active routes say hello; needed where the link reports no failures
     hello_everywhere: bool = False  # true: with `hello`, nodes that are on no active route say hello, too
-    hello_interval_s: float = 1.0  # between hellos, less a random part of up to a quarter
+    hello_interval_s: float = 1.0  # longest time between hellos
+    hello_jitter: float = 0.25  # share by which that time is shorter, at random
     allowed_hello_loss: int = 2  # hello intervals of silence after which a neighbour is gone
     blacklist_timeout_s: float = 5.6  # requests of a neighbour that an RREP did not reach are ignored; 0: never
     local_repair: bool = False  # true: the relay before a break looks for the destination before it gives up
@@ -45,7 +46,11 @@ class AodvParameters(api.Parameters, frozen=True):
     buffer_packets: int = 64  # per destination, while a route is sought
     buffer_timeout_s: float = 30.0  # the longest wait for a route
     hops_max: int = 64  # a packet that has come this far is dropped
-    attempts_max: int = 3  # how often a packet sets out anew after its first link broke
+    attempts_max: int = 3  # how often a packet is sent over a new route after its first link broke
+
+    # State
+    numbers_per_s: int = 100  # own sequence numbers start at the clock times this; above the rate of own requests
+    requests_max: int = 16_384  # requests of other nodes that are remembered; a bound on memory
 
     def __post_init__(self) -> None:
         for field in ("net_diameter_hops", "ttl_start_hops", "ttl_increment_hops", "hops_max", "attempts_max"):
@@ -53,7 +58,9 @@ class AodvParameters(api.Parameters, frozen=True):
         for field in ("ttl_threshold_hops", "timeout_buffer_hops", "local_add_ttl_hops", "max_repair_ttl_hops"):
             require(0 <= getattr(self, field) <= 255, field, getattr(self, field), "between 0 and 255")
         require(0 <= self.request_retries <= 16, "request_retries", self.request_retries, "between 0 and 16")
-        for field in ("request_rate_limit", "error_rate_limit", "allowed_hello_loss", "buffer_packets"):
+        require(0 <= self.hello_jitter < 1, "hello_jitter", self.hello_jitter, "at least 0 and below 1")
+        require(1 <= self.numbers_per_s <= 10**6, "numbers_per_s", self.numbers_per_s, "between 1 and 10^6")
+        for field in ("request_rate_limit", "error_rate_limit", "allowed_hello_loss", "buffer_packets", "requests_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         for field in _DURATIONS:
             require(0 < getattr(self, field) <= 86_400, field, getattr(self, field), "above 0 and at most 86400 s")

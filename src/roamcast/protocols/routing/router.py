@@ -7,19 +7,17 @@ to give up; it asks with `request`, hears of every usable route through `on_rout
 from collections.abc import Callable
 from enum import StrEnum
 from math import inf
-from typing import Final
 
+from roamcast.fields import HOPS_MAX
 from roamcast.protocols.api import Host, Message
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import shortened
 from roamcast.protocols.routing.discovery import RateLimit, SeenRequests
 from roamcast.protocols.routing.messages import Hello, Rerr, Rrep, Rreq
 from roamcast.protocols.routing.parameters import AodvParameters
 from roamcast.protocols.routing.routes import Losses, Route, RouteTable
 from roamcast.protocols.routing.sequence import MODULUS, newer, newest, successor
-
-HOPS_LIMIT: Final = 255  # what the messages can count
-DESTINATIONS_PER_ERROR: Final = 100  # so that an RERR fits a frame
-NUMBERS_PER_S: Final = 100  # own numbers start at the clock times this, well above the rate of requests
 
 
 class RouterTimer(StrEnum):
@@ -34,10 +32,10 @@ class Router(Component):
         super().__init__(host)
         self.parameters = parameters
         self.routes = RouteTable(parameters.delete_period_s)
-        self.sequence = int(host.now() * NUMBERS_PER_S) % MODULUS
+        self.sequence = int(host.now() * parameters.numbers_per_s) % MODULUS
         self._on_route = on_route
         self._request_id = self.sequence
-        self._seen = SeenRequests(parameters.path_discovery_time_s)
+        self._seen = SeenRequests(parameters.path_discovery_time_s, parameters.requests_max)
         self._repeats: dict[int, Rreq] = {}  # by running number: requests that wait for their turn
         self._repeats_so_far = 0
         self._error_limit = RateLimit(parameters.error_rate_limit)
@@ -100,7 +98,7 @@ class Router(Component):
         if sender in self._blacklist and self._blacklist[sender] > now_s:
             return
         self._meet(sender, now_s)
-        if request.originator == self.host.address or request.hops >= HOPS_LIMIT:
+        if request.originator == self.host.address or request.hops >= HOPS_MAX:
             return
         if not self._seen.add(request.originator, request.request_id, now_s):
             return
@@ -167,7 +165,7 @@ class Router(Component):
 
     def _on_reply(self, sender: int, reply: Rrep) -> None:
         self._meet(sender, self.host.now())
-        if reply.destination == self.host.address or reply.hops >= HOPS_LIMIT:
+        if reply.destination == self.host.address or reply.hops >= HOPS_MAX:
             return
         hops = reply.hops + 1
         fresh = self._learn(reply.destination, reply.destination_sequence, hops, sender, reply.lifetime_ms / 1000)
@@ -237,15 +235,14 @@ class Router(Component):
 
     def report(self, losses: Losses, keep: bool = False) -> None:
         """Tells neighbours that routes are gone: one by name, several by a broadcast."""
-        unreachable = tuple(losses.unreachable.items())
         if not losses.told:
             return
-        for start in range(0, len(unreachable), DESTINATIONS_PER_ERROR):
+        for batch in batches(losses.unreachable.items(), encoded_bytes, room_bytes(self.host, Rerr((), keep))):
             now_s = self.host.now()
             if self._error_limit.wait_s(now_s) > 0:
                 return
             self._error_limit.note(now_s)
-            error = Rerr(unreachable[start : start + DESTINATIONS_PER_ERROR], keep)
+            error = Rerr(tuple(batch), keep)
             if len(losses.told) == 1:
                 self.host.send(next(iter(losses.told)), error)
             else:
@@ -265,9 +262,9 @@ class Router(Component):
     def _greet(self, _: int) -> None:
         """A node on an active route is heard at least once per hello interval, if only by a hello."""
         now_s = self.host.now()
-        pause_s = self.parameters.hello_interval_s * (0.75 + 0.25 * self.host.random.random())
+        pause_s = shortened(self.parameters.hello_interval_s, self.parameters.hello_jitter, self.host.random)
         if now_s < self._active_until_s or self.parameters.hello_everywhere:
-            if now_s - self._last_broadcast_s >= 0.75 * self.parameters.hello_interval_s:
+            if now_s - self._last_broadcast_s >= (1 - self.parameters.hello_jitter) * self.parameters.hello_interval_s:
                 self._broadcast(Hello(self.sequence, _milliseconds(self.parameters.silence_s)))
             pause_s -= now_s - self._last_broadcast_s
         self.host.set_timer(max(0.0, pause_s), (RouterTimer.HELLO, 0))

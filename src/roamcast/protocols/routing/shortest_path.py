@@ -5,21 +5,17 @@ a lower bound on frames. A relay asks afresh at every hop and so follows the mov
 under a frame all the same (interference, or the neighbour just left), the node asks again, up to `attempts_max` times.
 """
 
-from typing import Final
-
 from roamcast.errors import ConfigurationError
+from roamcast.fields import HOPS_MAX
 from roamcast.protocols.api import NOBODY, Host, Message
 from roamcast.protocols.components import Inputs
 from roamcast.protocols.routing.api import Arrived, Drop, Unicast, Unreachable
 from roamcast.protocols.routing.messages import Routed
 
-HOPS_MAX: Final = 255
-"""Shortest paths do not loop, but a packet may chase a moving destination for a while."""
-
 
 class ShortestPath(Unicast):
     def __init__(
-        self, host: Host, inputs: Inputs, arrived: Arrived, unreachable: Unreachable, attempts_max: int = 3
+        self, host: Host, inputs: Inputs, arrived: Arrived, unreachable: Unreachable, attempts_max: int
     ) -> None:
         super().__init__(host, inputs, arrived, unreachable)
         if host.oracle is None:
@@ -44,7 +40,7 @@ class ShortestPath(Unicast):
     def _on_packet(self, sender: int, packet: Routed[Message]) -> None:
         if packet.destination == self.host.address:
             self._arrived(packet.source, packet.payload, packet.hops)
-        elif packet.hops >= HOPS_MAX:
+        elif packet.hops >= HOPS_MAX:  # it chases a moving destination
             self.host.dropped(Drop.TOO_MANY_HOPS)
         elif not self._forward(packet.onward()):
             self.host.dropped(Drop.NO_ROUTE)

@@ -13,6 +13,9 @@ becomes of a root is merging's business.
 No node contends where that would violate a threshold: where the roots are so close that their trees merge, or where the
 loser would be so deep in its new tree that it draws to become a root.
 
+With `equal_potentials` trees contend as if their potentials were all the same. What awareness gains is what it gains
+over that: moving nodes towards their nearer root may pay by itself.
+
 Without dependencies, or with `causality` switched off, none of this costs a frame.
 """
 
@@ -68,7 +71,9 @@ class Contentions(Component):
     def compute_potential(self) -> None:
         """As a root, before each refresh."""
         specification = self._announcements.specification
-        if specification is not None:
+        if specification is not None and self._parameters.equal_potentials:
+            self._membership.potential = 1.0
+        elif specification is not None:
             members = _sound(dict(self._announcements.roles), specification)
             others = _sound(self._directory.roles(), specification)
             graphs = causal_graphs(specification, {**others, **members})

@@ -12,7 +12,7 @@ One root per event is enough. An event climbs to the present parent only, and wh
 even if it came down a former link. A new root that still has the link to its former parent leaves the event to the tree
 that it has left, whose root knows all others.
 
-No copy goes in circles. Each root sends an event on to each target once, whoever asks, and a copy that has come
+No copy goes in circles. Each root sends an event on to each target once, whichever node asks, and a copy that has come
 `hops_max` frames far is dropped.
 """
 
@@ -64,6 +64,7 @@ class Crossings(Outlet):
 
     def spread(self, sender: int, event: Event, hops: int) -> None:
         if self._place.role == "root" and not self._place.former:
+            self.host.work("root")
             copies = self._messages(event, hops, self._plan(event, self._directory.wanting(event)))
             self._dissemination.descend(sender, event, hops, copies)
             for neighbour, copy in copies.items():
@@ -99,7 +100,7 @@ class Crossings(Outlet):
                 legs.setdefault(next_hop, []).append(Leg(root, tuple(behind)))
         return legs
 
-    # -- everybody on the path -----------------------------------------------------------------------------------
+    # -- every node on the path -----------------------------------------------------------------------------------
 
     def _on_crossing(self, sender: int, message: Crossing) -> None:
         self._children.heard(sender, self.host.now())
@@ -111,6 +112,7 @@ class Crossings(Outlet):
             self.host.dropped("astray", event.id)
             return
         if self._place.role == "root":
+            self.host.work("root")
             targets = [target for leg in message.legs for target in leg.targets]
             copies = self._messages(event, hops, self._plan(event, targets))
         elif not climbs:

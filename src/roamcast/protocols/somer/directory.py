@@ -12,7 +12,7 @@ else arrives meanwhile. An advertisement that only confirms what is known rides 
 one. This is what keeps a flood from costing one frame per root and link.
 
 A root forgets another that has not been heard of for `entry_lifetime_periods`. Sequence numbers only order the entries
-of one root within that time: whatever number somebody makes up, it is forgotten with its entry.
+of one root within that time: a forged number is forgotten with its entry.
 """
 
 from enum import StrEnum
@@ -24,7 +24,9 @@ from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Timer
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.somer.announcements import Announcements
 from roamcast.protocols.somer.messages import Advertisement, Entry
 from roamcast.protocols.somer.parameters import SomerParameters
@@ -169,11 +171,10 @@ class Directory(Component):
         next_hop = self._routes.next_hop(neighbour)
         if next_hop == NOBODY:
             return
-        size = self._parameters.entries_per_advertisement
         climbs = next_hop not in self._dissemination.children
-        for first in range(0, len(entries), size):
-            part = tuple(entries[first : first + size])
-            self.host.send(next_hop, Advertisement(neighbour, self.host.address, climbs, 1, part))
+        room = room_bytes(self.host, Advertisement(neighbour, self.host.address, climbs, 1, ()))
+        for batch in batches(entries, encoded_bytes, room, self._parameters.entries_per_advertisement):
+            self.host.send(next_hop, Advertisement(neighbour, self.host.address, climbs, 1, tuple(batch)))
 
     # -- being told ----------------------------------------------------------------------------------------------
 
@@ -209,7 +210,9 @@ class Directory(Component):
         self._unrelayed[entry.root] = None
         if is_news:
             if not self._news:
-                self.host.set_timer(self._parameters.relay_hold_s * (0.5 + self.host.random.random()), RELAY)
+                parameters = self._parameters
+                delay_s = jittered(parameters.relay_hold_s, parameters.relay_hold_jitter, self.host.random)
+                self.host.set_timer(delay_s, RELAY)
             self._news[entry.root] = None
 
     def _expire(self) -> None:

@@ -11,29 +11,32 @@ class SomerParameters(AppraisalParameters, frozen=True):
     merging_threshold: int = 1  # hops between two roots up to which their trees merge [1-3]
     new_roots: bool = True  # nodes far from their root, or without one, may become roots
     new_root_threshold: int = 7  # above this level a node draws once per refresh [5-10]
-    alpha: float = 2.0  # raises the probability of that draw above D_T
+    alpha: float = 2.0  # factor by which the probability of that draw exceeds D_T
     out_period_s: float = 15.0  # a node without a tree for this long draws too
     inviting_periods: float = 1.5  # refresh periods in which a new root's refreshes invite
-    dissolve_attempts: int = 2  # after so many requests in vain a node lets its children go
+    dissolve_attempts: int = 2  # unanswered requests for a parent after which a node lets its children go
     # Inter-tree routes (4.3.2)
     route_lifetime_periods: float = 1.5  # refresh periods after which a silent neighbour is no next hop
-    route_hold_s: float = 0.05  # a tree that is newly in reach, or no longer, is reported after this
-    distance_hold_s: float = 0.3  # the same for routes that merely got longer or shorter
+    route_hold_s: float = 0.05  # time after which a gained or lost route to another tree is reported
+    distance_hold_s: float = 0.3  # the same for routes that only got longer or shorter
     routes_max: int = 256  # foreign trees that a node remembers; a bound on memory
     # Advertisements (4.3.2)
-    advertisement_period_s: float = 10.0  # roots tell each other about their trees so often
-    first_advertisement_s: float = 1.0  # a new root advertises so soon
-    relay_hold_s: float = 2.0  # what is new in an advertisement is relayed after about so long
-    entry_lifetime_periods: float = 3.0  # advertisement periods until a root that is not heard of is gone
+    advertisement_period_s: float = 10.0  # time between two advertisements of a root
+    first_advertisement_s: float = 1.0  # time until a new root advertises first
+    relay_hold_s: float = 2.0  # mean time after which what is new in an advertisement is relayed
+    relay_hold_jitter: float = 0.5  # share by which that time is shorter or longer, at random
+    entry_lifetime_periods: float = 3.0  # advertisement periods after which a silent root is forgotten
     entries_max: int = 1024  # roots that a root remembers; a bound on memory
-    entries_per_advertisement: int = 8  # more go into further advertisements
+    entries_per_advertisement: int = 8  # further entries go into further advertisements
     # Causal dependencies (chapter 5)
     causality: bool = True  # trees contend for nodes where the site has causal dependencies
     delta: float = 0.325  # potentials closer than this ratio do not contend [0.2-0.4, best 0.325]
     eta: float = 1.0  # keeps the factors of the potential from vanishing
+    equal_potentials: bool = False  # a placebo: all trees have the same potential, so that levels alone decide
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(0 <= self.relay_hold_jitter <= 1, "relay_hold_jitter", self.relay_hold_jitter, "between 0 and 1")
         require(0 <= self.root_density <= 1, "root_density", self.root_density, "between 0 and 1")
         require(self.alpha >= 1, "alpha", self.alpha, "at least 1")
         for field in ("merging_threshold", "new_root_threshold", "dissolve_attempts", "routes_max", "entries_max"):

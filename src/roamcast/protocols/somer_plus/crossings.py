@@ -22,12 +22,12 @@ The additions, each with its switch:
   another one if it hears a neighbour in another tree: what should climb goes up there. Any root can distribute an
   event, or plan the rest of its path; the tree that was lost is among those it is sent to.
 - *Salvage* (`salvage`). A node at which a copy cannot go on tells the sender which routes it still has, and sends the
-  copy back up behind that report. A node on the way up that knows another route takes it; otherwise the root plans anew
-  with what it just learned. So does a root that has no route for a leg that begins there, but it may not use roots that
-  were passed already. Where that leaves no path, or a copy comes back a second time, it waits until the root's view of
-  the others changes, or looks again after `strand_retry_s`. After `tries_max` waits and returns it is given up
-  (`no-route`): the tree is probably gone. But where a root is at rest it must be there, and only the news of how to
-  reach it is on its way (`tries_at_rest_max`).
+  copy back up behind that report. A node on the way up that knows another route takes it; otherwise the root plans
+  again with what it just learned. So does a root that has no route for a leg that begins there, but it may not use
+  roots that were passed already. Where that leaves no path, or a copy comes back a second time, it waits until the
+  root's view of the others changes, or looks again after `strand_retry_s`. After `tries_max` waits and returns it is
+  given up (`no-route`): the tree is probably gone. But a root at rest assumes that the tree is there and that an update
+  with its route is on its way (`tries_at_rest_max`).
 - *Newcomers* (`newcomers`). A tree that absorbs another may have had an event before those who came with the other one.
   When a copy for such a tree comes to the root that agreed to absorb it, the event goes down a second time, in copies
   without legs, which each node passes on once, whether it has the event or not. Unless the other root can be heard to
@@ -142,6 +142,7 @@ class Crossings(Outlet):
     def spread(self, sender: int, event: Event, hops: int) -> None:
         self._climbed.add(event.id)
         if self._place.role == "root" and not self._place.former:
+            self.host.work("root")
             voyage = Voyage(event, hops)
             self._serve(sender, voyage, self._set_out(voyage))
         else:
@@ -150,6 +151,8 @@ class Crossings(Outlet):
 
     def climb(self, sender: int, message: EventMessage) -> None:
         place = self._place
+        if place.role == "root":
+            self.host.work("root")
         if place.role == "root" and type(message) is Crossing:
             voyage = voyage_of(message, message.hops)
             self._send_copies(voyage, self._continue(sender, voyage, message.legs, message.returns))
@@ -232,6 +235,7 @@ class Crossings(Outlet):
     def _route(self, sender: int, voyage: Voyage, message: Crossing, climbs: bool) -> dict[int, Legs]:
         """Legs by the neighbour that is next on the path, but not back to the sender; what has to climb does so."""
         if self._place.role == "root":
+            self.host.work("root")
             return self._continue(sender, voyage, message.legs, message.returns)
         outward: list[Leg] = []
         inward: list[Leg] = []
@@ -324,7 +328,7 @@ class Crossings(Outlet):
         self._send_copies(voyage, copies)
 
     def _serve_newcomers(self, voyage: Voyage, targets: Iterable[int]) -> None:
-        """As a root: those who came with a tree for which the event is still on its way."""
+        """As a root: nodes that came with an absorbed tree, to which the event is still on its way."""
         if self._parameters.newcomers and any(root in self._link_state.absorbed for root in targets):
             self._serve_again(NOBODY, voyage)
 

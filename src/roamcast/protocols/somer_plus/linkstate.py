@@ -5,19 +5,19 @@ neighbouring roots, together with those entries of others that they have not bee
 roots, and each root computes the shortest paths itself (`overlay.py`). In the thesis events follow the reverse of the
 path that an advertisement took, which is only as fresh as the last advertisement.
 
-*Early news* (`early_news`). News do not wait for the next period: a tree unknown so far, one that has absorbed another,
-wants more than before, or brings trees within reach or out of it. They go on to those neighbours that the sender has
-not told itself; an advertisement names them (`told`), since what the sender's last entry says of its neighbours may be
-out of date. A root whose interest grows beyond what it said last, or that has a neighbour it did not name then,
-advertises before its time. Where neighbours come and go news wait for others (`relay_hold_s`), and the time between two
-early entries doubles from `news_spacing_s` to `news_spacing_max_s`.
+*Early updates* (`early_news`). Some updates do not wait for the next period: a new tree, one that has absorbed another,
+wants more than before, or gains or loses a neighbouring tree. They are relayed to the neighbours that the sender has
+not told itself. An advertisement names those it has told (`told`), because the neighbours in the sender's last entry
+may be out of date. A root whose interest grows beyond what it said last, or that has a neighbour it did not name then,
+advertises before its time. Where neighbours come and go, updates wait for further ones (`relay_hold_s`), and the time
+between two early entries doubles from `news_spacing_s` to `news_spacing_max_s`.
 
-*At rest* (`rest_rules`). A young root, and one that has missed no neighbour for `rest_periods`, tells news after
+*At rest* (`rest_rules`). A young root, and one that has missed no neighbour for `rest_periods`, sends updates after
 `quick_hold_s`. In a network at rest every root knows of a change before the links that it replaces end.
 
-An interest that shrinks waits for the period: until then some events are sent in vain. A root that comes within reach
-is told everything. An advertisement that cannot go on returns to its root and is told again. It also says which entry
-of the receiver the sender knows, so that one lost otherwise is noticed.
+An interest that shrinks waits for the period: until then some events are sent without need. A root that comes within
+reach is sent all entries. An advertisement that cannot go on returns to its root and is told again. It also says which
+entry of the receiver the sender knows, so that one lost otherwise is noticed.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,9 @@ from mypy_extensions import mypyc_attr
 
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Timer
+from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import jittered
 from roamcast.protocols.somer_plus.borders import Borders
 from roamcast.protocols.somer_plus.messages import Advertisement, Distances, Entry
 from roamcast.protocols.somer_plus.overlay import Overlay
@@ -42,14 +44,12 @@ from roamcast.protocols.trees.standing import SEQUENCE_MAX
 
 class LinkStateTimer(StrEnum):
     ADVERTISE = "linkstate.advertise"  # the own entry is due
-    RELAY = "linkstate.relay"  # news of other roots go on
+    RELAY = "linkstate.relay"  # updates of other roots are relayed
     TELL = "linkstate.tell"  # a neighbouring root that missed something is told everything; key: its address
 
 
 ADVERTISE: Final[Timer] = (LinkStateTimer.ADVERTISE, 0)
 RELAY: Final[Timer] = (LinkStateTimer.RELAY, 0)
-ENTRIES_CHARACTERS_MAX: Final = 900
-"""Text of the entries in one advertisement, so that it fits into a frame."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -66,7 +66,7 @@ class LinkState(Component):
         self.overlay = self._empty_overlay(host, parameters)
         self.absorbed: dict[int, float] = {}  # root of a tree that this one has agreed to absorb -> when
         self.root_since_s = -parameters.young_s
-        self.on_changed: Callable[[], None] = _ignore_change  # other roots can be reached in other ways than before
+        self.on_changed: Callable[[], None] = _ignore_change  # paths to other roots have changed
         self._parameters = parameters
         self._membership = membership
         self._place = membership.place
@@ -115,7 +115,7 @@ class LinkState(Component):
         return self._parameters.rest_rules and self.host.now() >= self.borders.missed_s + periods_s
 
     def _tells_at_once(self) -> bool:
-        """Whether news should not wait: everything is new to this root, or news are infrequent."""
+        """Whether updates should go out at once: all is new to this root, or updates are infrequent."""
         return self.is_at_rest() or self.host.now() < self.root_since_s + self._parameters.young_s
 
     def is_here(self, root: int) -> bool:
@@ -209,17 +209,17 @@ class LinkState(Component):
         climbs = next_hop not in self._children
         if entries:
             self._told_s[neighbour] = self.host.now()
-        for part in _parts(entries):
-            advertisement = Advertisement(
-                towards=neighbour,
-                via=self.host.address,
-                hops=1,
-                climbs=climbs,
-                entries=part,
-                heard=heard,
-                told=tuple(told),
-            )
-            self.host.send(next_hop, advertisement)
+        empty = Advertisement(
+            towards=neighbour,
+            via=self.host.address,
+            hops=1,
+            climbs=climbs,
+            entries=(),
+            heard=heard,
+            told=tuple(told),
+        )
+        for batch in batches(entries, encoded_bytes, room_bytes(self.host, empty)):
+            self.host.send(next_hop, replace(empty, entries=tuple(batch)))
 
     def _own_entry(self) -> Entry:
         lifetime_s = self._parameters.entry_lifetime_periods * self._parameters.advertisement_period_s
@@ -305,7 +305,7 @@ class LinkState(Component):
     def _note_news(self, root: int, told: Path, at_once: bool) -> None:
         if not self._news:
             hold_s = self._parameters.quick_hold_s if at_once else self._parameters.relay_hold_s
-            self.host.set_timer(hold_s * (0.5 + self.host.random.random()), RELAY)
+            self.host.set_timer(jittered(hold_s, self._parameters.relay_hold_jitter, self.host.random), RELAY)
         self._news[root] = told
 
     def _correct(self, entry: Entry) -> None:
@@ -314,20 +314,6 @@ class LinkState(Component):
         if self._sequence < entry.sequence < SEQUENCE_MAX:
             self._sequence = entry.sequence
             self.host.set_timer(self._parameters.news_hold_s, ADVERTISE)
-
-
-def _parts(entries: list[Entry]) -> list[tuple[Entry, ...]]:
-    """The entries in portions that fit into a frame each."""
-    parts: list[tuple[Entry, ...]] = []
-    size = ENTRIES_CHARACTERS_MAX
-    for entry in entries:
-        length = 20 + len(str(entry.interest or "")) + 12 * len(entry.roles) + 4 * len(entry.near)
-        size += length
-        if size > ENTRIES_CHARACTERS_MAX:
-            parts.append(())
-            size = length
-        parts[-1] = (*parts[-1], entry)
-    return parts
 
 
 def _ignore_change() -> None:

@@ -48,34 +48,34 @@ class Advertisement(Message, frozen=True, tag=34):
 
     towards: Address  # the root it is sent to
     via: Address  # the root that sends it
-    hops: Hops  # frames in a row that brought it to whoever receives this one
+    hops: Hops  # hops so far, this one included
     climbs: bool  # it is on its way up a tree, no longer down the one it came from
     entries: tuple[Entry, ...]
     heard: Annotated[int, Meta(ge=-1, lt=2**62)]  # newest entry of the receiver that is known, or -1
-    told: Path = ()  # roots that the sender tells the same, or that have told him
+    told: Path = ()  # roots that the sender tells the same, or that have told it
 
 
 class Leg(msgspec.Struct, frozen=True, array_like=True):
-    """A stretch of an event's way to other trees, from one root to a neighbouring one, and what follows it."""
+    """A section of an event's path to other trees, from one root to a neighbouring one, and what follows it."""
 
-    towards: Address  # the root that it ends at; NOBODY: any, where the rest is planned anew
+    towards: Address  # the root that it ends at; NOBODY: any, where the rest is planned again
     wanted: bool = True  # the tree there wants the event, it is not only passed
-    onward: tuple["Leg", ...] = ()  # the stretches that begin there
+    onward: tuple["Leg", ...] = ()  # the sections that begin there
 
 
 class Crossing(EventMessage, frozen=True, tag=35):
-    """An event on its way between trees. Whoever it passes takes it as any other event.
+    """An event on its way between trees. Each node on its path takes it as any other event.
 
-    Without legs: for those who came into a tree after the event. Whoever gets it passes it down."""
+    Without legs: for nodes that came into a tree after the event. Each receiver forwards it down the tree."""
 
     legs: tuple[Leg, ...]
-    passed: Path  # roots that it went through since somebody last waited with it
+    passed: Path  # roots that it has passed since it last waited at a root
     tries: Annotated[int, Meta(ge=0, lt=2**8)] = 0  # how often it came back to a root, or waited there
-    returns: bool = False  # it goes back toward the root it came from, until somebody knows another way
+    returns: bool = False  # it goes back toward the root it came from, until a node knows another path
 
 
 class Dissolve(Message, frozen=True, tag=36):
-    """Broadcast by a node that finds no parent: my children had better look for themselves."""
+    """Broadcast by a node that finds no parent: my children should look for a parent themselves."""
 
 
 class Contention(Message, frozen=True, tag=37):

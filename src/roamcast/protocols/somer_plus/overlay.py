@@ -1,12 +1,12 @@
 """What a root knows of all other roots: what their trees want, who their neighbours are, and so how to reach them.
 
 Entries spread by flooding among roots; a newer one replaces what was known of its root. In the thesis an entry leaves
-the way back to its root behind, so that events follow the shortest reverse path (section 4.3.2). That way is only as
+behind a route back to its root, so that events follow the shortest reverse path (section 4.3.2). That route is only as
 fresh as the last advertisement: when two trees merge, every path through the absorbed root is dead until all roots have
 advertised again. Here an entry names the neighbouring roots with their distances instead, and each root computes the
-shortest ways itself. In a network at rest they are the same ways; after a merge only the roots around it need to speak,
-and a tree that is gone is known to be gone, because its heir says so or nobody names it as a neighbour any more. (An
-heir's word counts for more: trees that are gone name each other for as long as they are remembered.)
+shortest paths itself. In a network at rest these are the same paths. After a merge only the roots around it need to
+advertise. A tree is known to be gone if its heir says so, or if no root names it as a neighbour any more. (The heir has
+priority: trees that are gone name each other for as long as they are remembered.)
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ class Overlay:
         self._heard_s: dict[int, float] = {}
         self._heirs: dict[int, list[int]] = {}  # root that was absorbed -> by whom
         self._gone: set[int] = set()  # roots that were absorbed and have said nothing since
-        self._near_lifetime_s = lifetime_s  # a neighbouring root that was not heard of for so long is gone
+        self._near_lifetime_s = lifetime_s  # a neighbouring root that has been silent for this long is forgotten
         self._period_s = period_s
         self._depth_max = depth_max  # roots in a row on a planned path
         self._vias: dict[int, int] | None = None  # target -> neighbouring root; None: to be computed
@@ -108,19 +108,19 @@ class Overlay:
         return found
 
     def via(self, root: int) -> int:
-        """The root before that one on the shortest way there, the own one if it is near, or `NOBODY`."""
+        """The last root before that one on the shortest path, this one if they are neighbours, or `NOBODY`."""
         return self.vias.get(root, NOBODY)
 
     @property
     def vias(self) -> dict[int, int]:
-        """For every root within reach the one before it on the shortest way there."""
+        """For every root within reach, the last root before it on the shortest path."""
         if self._vias is None:
             self._vias = self._shortest(())
         return self._vias
 
     def plan(self, targets: Collection[int], besides: tuple[int, ...]) -> tuple[Leg, ...]:
-        """The shortest ways to those targets that can be reached without the roots `besides`. A tree that was absorbed
-        is reached behind its heirs, so that they know for whom the event is."""
+        """The shortest paths to those targets that can be reached without the roots `besides`. An absorbed tree is
+        addressed behind its heirs, so that they know whom the event is for."""
         if not targets:
             return ()
         vias = self._shortest(besides) if besides else self.vias
@@ -153,7 +153,7 @@ class Overlay:
     def _shortest(self, besides: tuple[int, ...]) -> dict[int, int]:
         """Dijkstra from the own root; of equal ways the one through the lowest address."""
         vias: dict[int, int] = {}
-        nearest = dict.fromkeys((self._own, *besides, *self._gone), -1)  # the shortest ways; none leads to these
+        nearest = dict.fromkeys((self._own, *besides, *self._gone), -1)  # the shortest paths; none leads to these
         queue: list[tuple[int, int, int]] = []
         for root, distance in self._near:
             if root not in besides:

@@ -1,60 +1,62 @@
-"""SOMER-plus' parameters: those of SOMER, a switch for each addition, and what shapes the additions."""
+"""The parameters of `somer-plus`: those of SOMER, a switch for each addition, and the additions' own."""
 
 from roamcast.protocols.api import require
 from roamcast.protocols.trees.parameters import AppraisalParameters
 
 
 class SomerPlusParameters(AppraisalParameters, frozen=True):
-    linger_s: float = 5.0  # a node that changes its parent keeps the old link so long; advertisements spread meanwhile
+    linger_s: float = 5.0  # a node serves the old link to a parent this long; advertisements spread meanwhile
     # SOMER's own (thesis, section 4.3.1)
     root_density: float = 0.09  # D_T: probability that a node starts as a root
     merging: bool = True  # trees whose roots are close merge
     merging_threshold: int = 1  # hops between two roots up to which their trees merge
     new_roots: bool = True  # nodes far from their root, or without one, may become roots
     new_root_threshold: int = 7  # above this level a node draws once per refresh
-    alpha: float = 2.0  # raises the probability of that draw above D_T
+    alpha: float = 2.0  # factor by which the probability of that draw exceeds D_T
     out_period_s: float = 15.0  # a node without a tree for this long draws too
     inviting_periods: float = 1.5  # refresh periods in which a new root's refreshes invite
-    dissolve_attempts: int = 2  # after so many requests in vain a node lets its children go
-    advertisement_period_s: float = 10.0  # roots tell each other what their trees want (4.3.2)
+    dissolve_attempts: int = 2  # unanswered requests for a parent after which a node lets its children go
+    advertisement_period_s: float = 10.0  # time between two advertisements of a root (4.3.2)
     causality: bool = True  # trees contend for nodes where the site has causal dependencies (chapter 5)
     delta: float = 0.325  # potentials closer than this ratio do not contend
     eta: float = 1.0  # keeps the factors of the potential from vanishing
     # The additions, each with its switch
-    rising_odds: bool = True  # the odds of a node without a tree grow by alpha with each draw
+    rising_odds: bool = True  # the probability of a node without a tree grows by alpha with each draw
     early_news: bool = True  # a root whose tree changes advertises before its period is over
-    rest_rules: bool = True  # a root at rest tells news at once and gives up events later
+    rest_rules: bool = True  # a root at rest sends updates at once and drops events later
     heirs: bool = True  # a root says which trees it has absorbed; events for them go to it
     newcomers: bool = True  # an event goes down a tree again for those who came with an absorbed one
-    salvage: bool = True  # a copy that cannot go on returns and is sent another way, or waits for one
+    salvage: bool = True  # a copy that cannot go on returns and takes another path, or waits for one
     neighbour_ascent: bool = True  # events of a node without a parent climb the tree of a neighbour
     maturity: bool = True  # a new root sends its first events again when it knows all other roots
     settled_contention: bool = True  # potentials are compared as they would be after the change
     # Routes between trees
     route_lifetime_periods: float = 1.5  # refresh periods after which a silent neighbour is no next hop
-    route_hold_s: float = 0.05  # a tree that is newly in reach, or no longer, is reported after this
-    distance_hold_s: float = 0.3  # the same for routes that merely got longer or shorter
+    route_hold_s: float = 0.05  # time after which a gained or lost route to another tree is reported
+    distance_hold_s: float = 0.3  # the same for routes that only got longer or shorter
     # Advertisements
-    relay_hold_s: float = 2.0  # news from other roots are relayed after about this
-    news_hold_s: float = 1.0  # an early entry of the own tree waits so long
+    relay_hold_s: float = 2.0  # mean time after which updates of other roots are relayed
+    relay_hold_jitter: float = 0.5  # share by which that time is shorter or longer, at random
+    news_hold_s: float = 1.0  # time for which an early entry of the own tree waits
     news_spacing_s: float = 1.0  # time between the first two early entries; it doubles with each
     news_spacing_max_s: float = 4.0  # time between any two; former links should live longer
-    quick_hold_s: float = 0.1  # news wait so long at a root that is at rest or young
-    young_s: float = 5.0  # a root is young for this long
+    quick_hold_s: float = 0.1  # time for which updates wait at a root that is at rest or young
+    young_s: float = 5.0  # time for which a new root is young
     rest_periods: float = 10.0  # refresh periods without a missed neighbour after which a root is at rest
-    retell_after_s: float = 2.0  # what a neighbouring root still does not know after this was lost
-    entry_lifetime_periods: float = 3.5  # advertisement periods until a neighbouring root not heard of is gone
+    retell_after_s: float = 2.0  # an entry that a neighbouring root does not know after this time was lost
+    entry_lifetime_periods: float = 3.5  # advertisement periods after which a silent root is forgotten
     entries_max: int = 1024  # roots that a root remembers; a bound on memory
     # Events between trees
-    legs_depth_max: int = 64  # roots in a row on a planned path; farther trees are not served
-    strand_retry_s: float = 0.8  # an event without a path to some trees is tried again after this
-    stranded_max: int = 256  # events that wait so; beyond it the oldest is dropped
-    tries_max: int = 3  # an event that returned or waited more often is given up
+    legs_depth_max: int = 64  # roots on a planned path; trees farther away are not served
+    strand_retry_s: float = 0.8  # time until an event without a path to some trees is tried again
+    stranded_max: int = 256  # events that wait for a path; overflow drops the oldest
+    tries_max: int = 3  # an event that returned or waited more often is dropped
     tries_at_rest_max: int = 9  # the same at a root that is at rest
-    mature_s: float = 3.0  # a new root has heard of all others after this
+    mature_s: float = 3.0  # time after which a new root has heard of all others
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(0 <= self.relay_hold_jitter <= 1, "relay_hold_jitter", self.relay_hold_jitter, "between 0 and 1")
         require(0 <= self.root_density <= 1, "root_density", self.root_density, "between 0 and 1")
         require(self.alpha >= 1, "alpha", self.alpha, "at least 1")
         for field in ("merging_threshold", "new_root_threshold", "dissolve_attempts", "entries_max"):

@@ -9,7 +9,7 @@ from roamcast.interests import Interest, union_all
 class Children:
     """At most `children_max` of them, so that no neighbour can make this node remember ever more addresses."""
 
-    def __init__(self, children_max: int = 256) -> None:
+    def __init__(self, children_max: int) -> None:
         self._max = children_max
         self._interests: dict[int, Interest | None] = {}
         self._heard_s: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""Interests up, events up and down: what a tree is for.
+"""What a tree carries: interests up, events up and down.
 
 Theory of operation
 -------------------
@@ -17,8 +17,8 @@ then swallow half a minute of events. The failed unicast of an event is what rep
 
 While a node has no parent it keeps the events that should climb, for `waiting_max_s` at most, and sends them when it
 has one. An event that failed on its way up is among them. One that failed on its way down is lost for that branch: its
-nodes look for another parent by themselves, and nobody here knows which. A node's very first events wait until it has
-been in a tree for `settle_s`: where one node finds no tree its neighbours find none either, and would subscribe too
+nodes look for another parent themselves, and this node does not know which. A node's very first events wait until it
+has been in a tree for `settle_s`: where one node finds no tree its neighbours find none either, and would subscribe too
 late.
 
 A node that changes its parent by choice keeps the former link working for a while (`Place.former`): it hears and serves
@@ -92,7 +92,7 @@ class Dissemination(Component):
         self._report_pending = False
         self._seen = SeenCache()
         self._settled = False
-        self._early: list[Event] = []  # published before the first tree stood
+        self._early: list[Event] = []  # published before the first tree had formed
         self._waiting: list[tuple[float, EventMessage]] = []  # since when: climbing events without a parent
 
     def declare(self, inputs: Inputs) -> None:
@@ -134,7 +134,7 @@ class Dissemination(Component):
         self.host.set_timer(self._settle_s, SETTLED)
 
     def _settle(self, key: int) -> None:
-        """The first tree stands and knows what everybody wants: events published until now may go."""
+        """The first tree has formed and knows all interests: events that waited may go."""
         self._settled = True
         early, self._early = self._early, []
         for event in early:
@@ -258,4 +258,4 @@ class Dissemination(Component):
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Default: no listener."""

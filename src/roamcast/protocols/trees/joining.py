@@ -40,10 +40,10 @@ CHOICE: Final[Timer] = (JoiningTimer.CHOICE, 0)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Appraiser(Component):
-    """Tells the metric what a parent would cost. This one knows nothing: distances are all that counts."""
+    """Tells the metric what a parent would cost. This default knows no costs: only distances count."""
 
     def declare(self, inputs: Inputs) -> None:
-        """Nothing to ask."""
+        """Nothing to ask for."""
 
     def request(self, place: Place, insists: bool) -> JoinRequest:
         """The request of a node that looks for a parent."""
@@ -54,8 +54,8 @@ class Appraiser(Component):
         self.host.send(asker, JoinReply(place.root, place.standing.sequence, place.standing.level))
 
     def passing_offer_wait_s(self, has_offers: bool) -> float:
-        """What to do about a refresh that came by. 0: it is an offer and says all there is to know, as here. Above 0:
-        it is worth a request, whose replies are due within this time. Below 0: it counts for nothing just now."""
+        """What to do about a refresh that came by. 0: it is a complete offer, as here. Above 0: send a request, whose
+        replies are due within this time. Below 0: ignore it for now."""
         return 0.0
 
 

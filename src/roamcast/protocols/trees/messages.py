@@ -28,7 +28,7 @@ class Refresh(Message, frozen=True, tag=16):
     level: Hops
     parent: Address  # the sender's own parent; NOBODY at the root
     absorbs: Address = NOBODY  # root of a tree whose members shall join the sender
-    invites: bool = False  # members of other trees who would stand higher under the sender may join it
+    invites: bool = False  # members of other trees that would rise under the sender may join it
     interest: Interest | None = None  # what the sender's subtree wants, where neighbours judge it
     potential: Quantity = 0.0  # the tree's expansion potential, where trees contend for nodes
 
@@ -38,12 +38,12 @@ class JoinRequest(Message, frozen=True, tag=17):
 
     sequence: Sequence  # the sender's last standing; 0 if it never had one
     level: Hops  # hops
-    insists: bool = False  # those who stand too low to be safe parents shall get a fresh sequence number from the root
+    insists: bool = False  # nodes too low to be safe parents should get a newer sequence number from the root
     interest: Interest | None = None  # what the sender's subtree wants, where candidates judge it
 
 
 class JoinReply(Message, frozen=True, tag=18):
-    """Unicast to who asked: I would be your parent."""
+    """Unicast to the node that asked: I can be your parent."""
 
     root: Address
     sequence: Sequence
@@ -60,7 +60,7 @@ class Subscription(Message, frozen=True, tag=19):
 
 
 class Leave(Message, frozen=True, tag=20):
-    """Unicast to a former parent: forget me, I am somebody else's child."""
+    """Unicast to a former parent: forget me, I have another parent."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
@@ -74,11 +74,11 @@ class Disown(Message, frozen=True, tag=21):
 
 
 class SequenceRequest(Message, frozen=True, tag=22):
-    """Unicast from child to parent up to the root: somebody needs a sequence number that is newer than his own."""
+    """Unicast from child to parent up to the root: a node needs a sequence number newer than its own."""
 
     needed: Sequence  # the lowest sequence number that helps
     absorb: Address = NOBODY  # root of a lesser tree that was met and shall be merged into this one
-    distance: Hops = 0  # hops from root to root on the path through who met it; 0 if there is no other root
+    distance: Hops = 0  # hops from root to root on the path through the node that met it; 0: no other root
     path: Path = ()  # nodes passed before the sender, first the one that asked
 
 
@@ -97,13 +97,13 @@ class EventMessage(Message, frozen=True):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    hops: Hops  # frames in a row that brought it to whoever receives this one
+    hops: Hops  # hops so far, this one included
     climbs: bool  # sent toward the root
     event: Event
 
 
 class Publication(EventMessage, frozen=True, tag=24):
-    """Unicast along a link of the tree: an event on its way up to the root, or down to who wants it."""
+    """Unicast along a link of the tree: an event on its way up to the root, or down to subscribers."""
 
 
 class Appraisal(Message, frozen=True, tag=25):
@@ -136,7 +136,7 @@ class ProbeReply(Message, frozen=True, tag=28):
 
     prober: Node
     grafting: Address  # who it is
-    relays: Path  # nodes on the way to it that do not share the interest, the first one asked first
+    relays: Path  # nodes on the path to it that do not share the interest, nearest first
     path: Path  # nodes still to be passed after the receiver, the next one last
 
 

@@ -1,4 +1,4 @@
-"""Parent evaluation metrics (thesis, section 4.2.2): how a joining node ranks those who would be its parent.
+"""Parent evaluation metrics (thesis, section 4.2.2): how a joining node ranks candidate parents.
 
 Each metric gives an offer a rank; the lowest wins. Ties go to the lower level, then to the lower address, so that the
 choice never depends on the order in which the replies came in.
@@ -12,7 +12,7 @@ Rank = tuple[float, int, int]
 
 
 class Offer(NamedTuple):
-    """One who would be the parent."""
+    """A candidate parent."""
 
     parent: int
     root: int

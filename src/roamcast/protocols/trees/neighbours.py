@@ -13,10 +13,10 @@ class Neighbour(NamedTuple):
 
 
 class Neighbours:
-    """The last refresh of each neighbour, forgotten after `lifetime_s`; of more than `capacity` the one heard longest
-    ago goes first."""
+    """The last refresh of each neighbour, forgotten after `lifetime_s`; beyond `capacity` the one heard longest ago is
+    dropped."""
 
-    def __init__(self, lifetime_s: float, capacity: int = 512) -> None:
+    def __init__(self, lifetime_s: float, capacity: int) -> None:
         self._lifetime_s = lifetime_s
         self._capacity = capacity
         self._known: dict[int, Neighbour] = {}

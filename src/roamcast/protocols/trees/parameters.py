@@ -1,6 +1,6 @@
-"""What can be tuned about a publish/subscribe tree; each protocol's own parameters extend these.
+"""The parameters of publish/subscribe trees. Each protocol's own parameters extend these.
 
-The three protocols with a single tree come in three *settings*, since no source has all their timers:
+The three protocols with a single tree come in three *settings*, because no source gives all their timers:
 
 - `table`: the periods of table 6.1 of the thesis, in which all four protocols refresh every 10 s.
 - `published`: the timers of their own sources. Those of PS-MAODV are taken from REDS, the middleware of the same group:
@@ -9,7 +9,7 @@ The three protocols with a single tree come in three *settings*, since no source
 - `tuned`: the strongest we know: a refresh every 4 s, replies awaited for 0.5 s, and for DSAPST a probe through the own
   parent that reveals a broken link early.
 
-A setting gives the parameters that it names their values; a parameter that is given explicitly overrides it.
+A parameter that is given explicitly overrides the setting.
 """
 
 from typing import Any, ClassVar, Final, Literal
@@ -27,23 +27,23 @@ Settings = dict[str, dict[str, Any]]
 
 
 class TreeParameters(api.Parameters, frozen=True):
-    refresh_period_s: float = 10.0  # the root's refresh runs through the tree so often (table 6.1)
+    refresh_period_s: float = 10.0  # time between two refreshes, which run from the root through the tree (table 6.1)
     refresh_losses_max: int = 3  # periods without a new refresh until the parent counts as lost
-    jitter: float = 0.1  # periods and waits are stretched at random by up to this (table 6.1: 5-10 %)
-    forward_jitter_s: float = 0.01  # a refresh is passed on after up to this, against collisions
-    join_wait_s: float = 0.5  # a joining node collects replies so long before it takes the best (4.2)
-    offer_wait_s: float = 0.05  # the same after a refresh came by unasked; its wave comes right behind it
-    join_attempts: int = 3  # requests without a reply before a node helps itself
+    jitter: float = 0.1  # share by which periods and waits are longer, at random (table 6.1: 5-10 %)
+    forward_jitter_s: float = 0.01  # a node forwards a refresh after a random time up to this, against collisions
+    join_wait_s: float = 0.5  # time for which a joining node collects replies before it takes the best (4.2)
+    offer_wait_s: float = 0.05  # the same after a refresh of another tree was heard; further ones follow at once
+    join_attempts: int = 3  # requests without a reply before a node becomes a root or lets its children go
     search_slowdown_max: int = 4  # the n-th request in a row waits n times as long, up to this
-    start_within_s: float = 0.1  # nodes that are switched on together first speak within this time
-    settle_s: float = 2.0  # a node's first events wait so long after it joined its first tree
-    report_hold_s: float = 0.02  # a changed interest waits so long for further changes
-    linger_s: float = 2.0  # a node that changes its parent keeps the old link working so long
-    waiting_max: int = 256  # events kept while there is no parent; beyond it the oldest is dropped
-    waiting_max_s: float = 4.0  # nor are they kept longer; three requests for a parent take less
-    request_patience_s: float = 0.4  # a node does not ask its root for the same again within this time
-    hops_max: int = 255  # frames in a row after which an event is dropped: it is going in circles
-    path_max: int = 64  # a request that has climbed so far has gone astray
+    start_within_s: float = 0.1  # a node sends its first frame within this time of its start, at random
+    settle_s: float = 2.0  # time for which events wait after their node has joined its first tree
+    report_hold_s: float = 0.02  # time for which a changed interest waits for further changes
+    linger_s: float = 2.0  # time for which a node that changes its parent still serves the old link
+    waiting_max: int = 256  # events kept while there is no parent; overflow drops the oldest
+    waiting_max_s: float = 4.0  # longest time that they are kept; three requests for a parent take less
+    request_patience_s: float = 0.4  # shortest time between two equal requests to the root
+    hops_max: int = 255  # an event that has made this many hops is dropped: it is in a loop
+    path_max: int = 64  # a request that has made this many hops toward the root is dropped
     neighbours_max: int = 512  # neighbours whose state is kept; a bound on memory
     children_max: int = 256  # further ones are refused as children; a bound on memory
     metric: Literal["SM", "PM", "CM"] = "SM"  # how parents are chosen: shortest path, overhead, both (4.2.2)
@@ -76,12 +76,12 @@ class TreeParameters(api.Parameters, frozen=True):
 
 
 class AppraisalParameters(TreeParameters, frozen=True):
-    """What the metrics PM and CM need: how an interest's overhead is reckoned."""
+    """What the metrics PM and CM need: how the overhead of an interest is computed."""
 
     receive_cost: float = 1.0  # weight of an event received on the path to the root
     transmit_cost: float = 1.0  # weight of an event sent there
     pool: float = 10_000.0  # different contents that events are spread over
-    appraisal_wait_s: float = 0.15  # a node that heard a refresh collects appraised offers so long
+    appraisal_wait_s: float = 0.15  # time for which a node that heard a refresh collects appraised offers
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +95,11 @@ class SingleTreeParameters(AppraisalParameters, frozen=True):
     setting: Literal["table", "published", "tuned"] = "tuned"  # where the timers are from; see the module's text
     refresh_period_s: float = BY_SETTING  # time between refreshes of the tree: table 10, published 4, tuned 4
     join_wait_s: float = BY_SETTING  # wait for replies to a request: table 0.5 (our guess), published 1.5, tuned 0.5
-    lead_after_s: float = 0.6  # a node that found no tree at its start leads one no sooner
-    lead_within_s: float = 2.0  # and no later
-    lead_lateness: float = 8.0  # power that skews the time between toward its end; see `leadership.py`
-    merge_patience_s: float = 0.5  # a merge that was asked for or agreed to is not taken up again so long
-    merge_tries: int = 4  # how often a merge is asked for after a node of the other tree was heard
+    lead_after_s: float = 0.6  # earliest time at which a node that found no tree at its start becomes a root
+    lead_within_s: float = 2.0  # latest time
+    lead_lateness: float = 8.0  # power that skews the random time between the two toward its end; see `leadership.py`
+    merge_patience_s: float = 0.5  # shortest time between two attempts at the same merge
+    merge_tries: int = 4  # requests for a merge after a node of the other tree was heard
 
     settings: ClassVar[Settings] = {
         "table": {"refresh_period_s": 10.0, "join_wait_s": 0.5},
@@ -128,7 +128,7 @@ class SpComboParameters(SingleTreeParameters, frozen=True):
 
 
 class DsapstParameters(SingleTreeParameters, frozen=True):
-    probe_period_s: float = 10.0  # a node looks for a better place so often; the thesis' tree period
+    probe_period_s: float = 10.0  # time between two searches of a node for a better parent; the thesis' tree period
     probe_level_min: int = 2  # nodes nearer to the root do not probe (thesis, 4.2.2)
     chance_min: float = 0.05  # added to the overlap when a candidate is drawn, so that each has a chance
     probes_parent: Literal["by-setting", "yes", "no"] = "by-setting"  # keep-alive; table and published no, tuned yes

@@ -4,15 +4,15 @@ two trees become one.
 Theory of operation
 -------------------
 A `SequenceRequest` climbs to the root, or to the first ancestor whose sequence number is new enough. A `SequenceGrant`
-comes back along the same path and lifts every node on it. The node that asked for the sake of others then replies to
-them. A request that climbs inside the asker's own subtree ends at the asker, and so cannot bring a loop about.
+comes back along the same path and lifts every node on it. A node that asked on behalf of others then replies to them. A
+request that climbs inside the asker's own subtree ends at the asker, so it cannot cause a loop.
 
 Merging. A node that hears of a tree with a lower root address asks its own root to absorb it. If the root agrees, the
 grant makes the node that asked broadcast a `Refresh` that names the tree to be absorbed, under a sequence number newer
 than both. Members of that tree take the sender as their parent and pass it on, until their old root has become a member
 too. A member whose number has risen meanwhile cannot follow; it broadcasts its own refresh, and the merge is asked for
 again with a number above that one. This is MAODV's partition merge, in which the higher address initiates and survives.
-The difference: not only the path between the roots is turned round, but every node takes the shortest path to the tree
+The difference: not only the path between the roots is reversed; every node takes the shortest path to the tree
 that absorbs it.
 """
 
@@ -61,7 +61,7 @@ class Petitions(Component):
             self._ask(SequenceRequest(needed, refresh.root, distance))
 
     def _ask(self, message: SequenceRequest) -> None:
-        """Asks the root, which may be this node. Of several that ask for the same in a while, one is enough."""
+        """Asks the root, which may be this node. Equal requests within `request_patience_s` are merged into one."""
         now = self.host.now()
         again = now < self._asked_until_s.get(message.absorb, 0.0)
         if again and (message.absorb != NOBODY or message.needed <= self._asked_sequence):

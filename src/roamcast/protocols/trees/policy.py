@@ -28,11 +28,11 @@ class TreePolicy(Component):
         return False
 
     def search_failed(self) -> bool:
-        """Nobody replied to the last request. True: search again; false: the policy has taken care of the node."""
+        """No node replied to the last request. True: search again; false: the policy has taken care of the node."""
         return True
 
     def follows(self, message: Refresh) -> bool:
-        """Whether this node leaves its parent for the sender of another tree's refresh, who stands above it."""
+        """Whether this node leaves its parent for the sender of another tree's refresh, which stands above it."""
         return message.absorbs == self.place.root
 
     def agrees_to_merge(self, message: SequenceRequest) -> bool:
@@ -82,4 +82,4 @@ class TreePolicy(Component):
         """A neighbour is a child from now on."""
 
     def child_lost(self, child: int) -> None:
-        """A child is none any more."""
+        """A neighbour is no longer a child."""

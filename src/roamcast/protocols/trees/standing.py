@@ -6,11 +6,11 @@ it is equal and the level is lower. Two rules:
 1. A node takes a parent only if the parent's standing is above its own, and then stands one level below it.
 2. A node's standing never falls: not when it loses its parent, not when it changes from one tree to another.
 
-So whoever is somebody's child stands below its parent, when the link is made and ever after, because the parent can
-only rise. Along a chain of parents the standing rises strictly, and no chain can return to where it began. (This is the
-feasibility condition of loop-free distance-vector routing; MAODV's rule for repliers, "newer sequence number, or equal
-and fewer hops", is its local form.) Sequence numbers are compared across trees, so it holds for mixed chains too, while
-trees merge and new roots arise: a root that needs to be followed takes a number above all that it was told of.
+So a child always stands below its parent: when the link is made, and later, because the parent can only rise. Along a
+chain of parents the standing rises strictly, and no chain can return to where it began. (This is the feasibility
+condition of loop-free distance-vector routing; MAODV's rule for repliers, "newer sequence number, or equal and fewer
+hops", is its local form.) Sequence numbers are compared across trees, so it holds for mixed chains too, while trees
+merge and new roots arise: a root that needs to be followed takes a number above all that it was told of.
 
 A node that lost its memory in a crash starts with the lowest standing of all. Those who still take it for their parent
 are not its children: a link counts only if both ends know of it, and the reborn node disowns them.

@@ -8,7 +8,7 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.sender_tree import grow_tree, indices
-from roamcast.protocols.waymark.custody import Custody
+from roamcast.protocols.waymark.custody import Custody, size_bytes
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import AGE_DS_MAX, Carry, Spread
@@ -20,6 +20,9 @@ from roamcast.protocols.waymark.repair import Repair
 
 SPREAD_S: Final = 15.0
 """An event is spread to everybody for the sake of the same destination at most this often."""
+
+CARRY_BYTES: Final = 24
+"""What a frame with an event takes beside the event, its destinations and receipts."""
 
 SLACK_S: Final = 0.3
 """Times that nodes tell each other are as exact as this."""
@@ -154,7 +157,7 @@ class Forwarding(Component):
         else:
             return
         if len(group) == 1:
-            self._repair.owe_receipt(event.id, False)
+            self._repair.owe_receipt(event.id, turn < carry.soon)
             return
         if carry.hops >= self._parameters.hops_max:
             self.host.dropped("hops", event.id)
@@ -166,7 +169,7 @@ class Forwarding(Component):
             task.hops = max(task.hops, carry.hops + 1)
             self.host.set_timer(turn * self._repair.response_s, (ForwardingTimer.PASS_ON, event.id))
         else:
-            self._repair.owe_receipt(event.id, True)
+            self._repair.owe_receipt_now(event.id)
 
     def _pass_on(self, event_id: int) -> None:
         task = self.tasks.get(event_id)
@@ -180,17 +183,33 @@ class Forwarding(Component):
         groups = self._groups(task)
         if not groups:
             if task.behind:
-                self._repair.owe_receipt(event_id, True)  # it is in this node's custody
+                self._repair.owe_receipt_now(event_id)  # it is in this node's custody
             return
         event = task.event
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - task.born_s)))
-        if len(groups) == 1 and len(groups[0]) == 1:
-            self.host.send(groups[0][0], Carry(task.hops, age_ds, task.round, (), (), event))
+        soon = sum(len(group) > 1 or not self._links.is_sure(group[0]) for group in groups)
+        if soon == 1 and len(groups) == 1 and len(groups[0]) == 1:
+            carry = Carry(hops=task.hops, age_ds=age_ds, round=task.round, groups=(), soon=0, receipts=(), event=event)
+            self.host.send(groups[0][0], carry)
             if task.behind:
-                self._repair.owe_receipt(event_id, True)  # nobody else hears that frame
+                self._repair.owe_receipt_now(event_id)  # nobody else hears that frame
             return
-        self.host.broadcast(Carry(task.hops, age_ds, task.round, tuple(groups), self._receipts.take_all(), event))
-        self._repair.expect(event, task.hops, task.round, task.born_s, groups)
+        receipts = self._receipts.take_all()
+        taken = CARRY_BYTES + size_bytes(event) + 3 * sum(map(len, groups)) + 3 * len(receipts)
+        wants, wheres = self._news.take_along(self.host.frame_bytes_max - taken)
+        carry = Carry(
+            hops=task.hops,
+            age_ds=age_ds,
+            round=task.round,
+            groups=tuple(groups),
+            soon=soon,
+            receipts=receipts,
+            event=event,
+            wants=wants,
+            wheres=wheres,
+        )
+        self.host.broadcast(carry)
+        self._repair.expect(carry, task.born_s)
 
     def _groups(self, task: Task) -> list[tuple[int, ...]]:
         """The plan for what is to do, as groups of a frame; what has no path goes into custody."""
@@ -213,7 +232,10 @@ class Forwarding(Component):
             self._keep(task, lost)
         groups = [(nodes[head], *sorted(nodes[d] for d in indices(served))) for head, served in found.items()]
         groups.sort(key=_order)
-        return groups
+        relays = [group for group in groups if len(group) > 1]
+        doubtful = [group for group in groups if len(group) == 1 and not self._links.is_sure(group[0])]
+        sure = [group for group in groups if len(group) == 1 and self._links.is_sure(group[0])]
+        return relays + doubtful + sure
 
     def _keep(self, task: Task, lost: set[int]) -> None:
         """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait. Else

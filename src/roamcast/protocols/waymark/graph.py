@@ -23,6 +23,9 @@ SAFE: Final = 0.98
 LOOSE: Final = 1.03
 """Shares of the reach within which a link counts as safe, and as possible."""
 
+LACKED_MIN: Final = 2
+"""A node that so many others lack counts as silent."""
+
 
 class Graph(Adjacency):
     def __init__(self, host: Host, records: Records, places: Places, links: Links) -> None:
@@ -30,26 +33,31 @@ class Graph(Adjacency):
         self._records = records
         self._links = links
         self._places = places
-        self._view_s = -1.0
+        self._view_s = -1e9
         self._state = (-1, -1)
+        self._own_links: dict[bool, int] = {}  # loose or not: those that places do not explain
         self._safe: dict[int, int] = {}
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
+        self._silent = 0  # nodes that their neighbours do not hear any more
         self._cells: dict[tuple[int, int], list[Known]] = {}
         self._x: list[float] = []
         self._y: list[float] = []
 
-    def refresh(self) -> None:
-        """Everything is worked out anew from now on, unless it is recent."""
+    def refresh(self, older_s: float = 0.0) -> None:
+        """Everything is worked out anew from now on, unless it is no older than this, or recent and nothing changed."""
         now = self._host.now()
         state = (self._records.changes, self._links.changes)
-        if now - self._view_s <= VIEW_S and state == self._state:
+        age_s = now - self._view_s
+        if age_s < older_s or (age_s <= VIEW_S and state == self._state):
             return
         self._view_s, self._state = now, state
         self._cut = self.bits({node for node, neighbour in self._links.known.items() if neighbour.is_cut})
+        self._own_links.clear()
         self._safe.clear()
         self._loose.clear()
         self._cells.clear()
+        self._find_silent()
         side_m = max(LOOSE * self._places.reach_m, 1.0)
         xs, ys = self._x, self._y
         xs.clear()
@@ -67,6 +75,25 @@ class Graph(Adjacency):
                 self._cells.setdefault((int(x // side_m), int(y // side_m)), []).append(known)
             xs.append(x)
             ys.append(y)
+
+    def _find_silent(self) -> None:
+        """A node that several others nearby say they cannot hear, and that has said nothing since, has no links."""
+        records = self._records
+        lacked: dict[int, int] = {}
+        for known in records.known.values():
+            for node in known.lacks:
+                other = records.known.get(node)
+                if other is not None and other.where_s < known.where_s:
+                    lacked[node] = lacked.get(node, 0) + 1
+        self._silent = 0
+        for node, times in lacked.items():
+            if times >= LACKED_MIN and node not in self._links.neighbours():
+                self._silent |= 1 << records.known[node].index
+
+    def is_silent(self, node: int) -> bool:
+        """Whether a node counts as silent by what others say."""
+        self.refresh()
+        return bool(self._silent & self.bit(node))
 
     def bit(self, node: int) -> int:
         known = self._records.known.get(node)
@@ -87,7 +114,7 @@ class Graph(Adjacency):
             found = self._links.neighbours()
         else:
             found = self._links.of(node)
-        if known is not None and known.has_place:
+        if known is not None and known.has_place and known.index < len(self._x):
             nodes = self._records.nodes
             found = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
         return found
@@ -126,7 +153,7 @@ class Graph(Adjacency):
             found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
         if index == own or found >> own & 1:
             found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
-        return found
+        return 0 if self._silent >> index & 1 else found & ~self._silent
 
     def _newer_word(self, known: Known, says: int, said_of: int) -> int:
         """Links that only one of two nodes lists, and that one spoke last."""
@@ -140,6 +167,12 @@ class Graph(Adjacency):
 
     def _measured(self, loose: bool) -> int:
         """This node's own links that places do not explain."""
+        found = self._own_links.get(loose)
+        if found is None:
+            found = self._own_links[loose] = self._measure(loose)
+        return found
+
+    def _measure(self, loose: bool) -> int:
         found = 0
         for node in self._links.neighbours():
             known = self._records.known.get(node)
@@ -168,9 +201,9 @@ class Graph(Adjacency):
                     dx = self._x[other.index] - x
                     dy = self._y[other.index] - y
                     if dx * dx + dy * dy <= limit and other is not known:
-                        if lacks and self._records.nodes[other.index] in lacks:
+                        if lacks and known.where_s >= other.reborn_s and self._records.nodes[other.index] in lacks:
                             continue
-                        if other.lacks and node in other.lacks:
+                        if other.lacks and other.where_s >= known.reborn_s and node in other.lacks:
                             continue
                         found |= 1 << other.index
         return found

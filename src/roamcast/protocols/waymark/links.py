@@ -28,8 +28,13 @@ NEIGHBOURS_MAX: Final = 256
 RARE: Final = 0.03
 """A neighbour that has been silent for so long is gone, except with this probability."""
 
-DOUBT: Final = 0.3
-"""A link over which nothing was heard for this share of a hello period is doubtful."""
+DOUBT: Final = 0.05
+"""A link that has changed since it was heard last with at least this probability is doubtful."""
+
+GOOD: Final = 0.9
+SURE_CHANGE: Final = 0.03
+"""A link of at least this quality is good; if it has changed since it was heard last with at most this probability, it
+is sure."""
 
 CUT_S: Final = 90.0
 """A link is cut for this long unless something is heard over it."""
@@ -88,8 +93,9 @@ class Links(Component):
         self._number = 0
         self._last_hello_s = -parameters.hello_min_s
         self._due_s = 0.0
-        self._churn_per_s = 0.05  # links gained or lost, per link
-        self._events_per_s = 1.0
+        self._settled_s = host.now() + parameters.settle_s
+        self._churn_per_s = 0.02  # links gained or lost, per link
+        self._events_per_s = 0.25
         self._events = 0  # since the last hello
         self._mutual_then: frozenset[int] = _NOBODY
         self._cached_s = -1.0
@@ -137,8 +143,26 @@ class Links(Component):
         neighbour = self.known.get(address)
         if neighbour is None:
             return not self._places.is_near(address)
-        silent_s = self.host.now() - neighbour.heard_s
-        return silent_s > DOUBT * neighbour.period_s and not self._places.is_near(address)
+        return self._change(neighbour) > DOUBT and not self._places.is_near(address)
+
+    def is_good(self, address: int) -> bool:
+        """Whether few frames are lost between here and that neighbour, as long as it is in reach."""
+        neighbour = self.known.get(address)
+        return neighbour is not None and not neighbour.is_cut and neighbour.quality >= GOOD
+
+    def is_sure(self, address: int) -> bool:
+        """Whether a frame to that neighbour arrives almost certainly: the link is good, and it is still there by its
+        place, or was heard so recently that it has hardly had time to go."""
+        if not self.is_good(address):
+            return False
+        if self._places.is_near(address):
+            return True
+        neighbour = self.known[address]
+        return self._change(neighbour) < SURE_CHANGE
+
+    def _change(self, neighbour: Neighbour) -> float:
+        """About how probable it is that the link has changed since it was heard last."""
+        return self._churn_per_s * (self.host.now() - neighbour.heard_s)
 
     def is_stranger(self, address: int) -> bool:
         """Whether only one hello of that neighbour was heard so far."""
@@ -148,6 +172,18 @@ class Links(Component):
     def is_cut(self, address: int) -> bool:
         neighbour = self.known.get(address)
         return neighbour is not None and neighbour.is_cut
+
+    def note_loss(self, address: int) -> None:
+        """A neighbour has not confirmed an event."""
+        neighbour = self.known.get(address)
+        if neighbour is not None:
+            neighbour.quality *= 0.85
+
+    def note_arrival(self, address: int) -> None:
+        """A neighbour has confirmed an event at once."""
+        neighbour = self.known.get(address)
+        if neighbour is not None:
+            neighbour.quality += 0.05 * (1 - neighbour.quality)
 
     def note_event(self) -> None:
         """An event came by: the more there are, the more a wrong link costs."""
@@ -170,9 +206,11 @@ class Links(Component):
             if len(self.known) >= NEIGHBOURS_MAX:
                 return
             neighbour = self.known[sender] = Neighbour()
-            neighbour.period_s = self._parameters.hello_min_s
             self._changed()
-            if not self._places.explains(sender):
+            if self._places.explains(sender):
+                neighbour.period_s = self._parameters.hello_placed_s  # until a hello says so
+            else:
+                neighbour.period_s = self._parameters.hello_min_s
                 self.say_soon()
         neighbour.heard_s = now
         self._places.heard(sender)
@@ -200,7 +238,7 @@ class Links(Component):
         neighbour.mutual = frozenset(hello.mutual)
         knows_link = me in neighbour.mutual
         neighbour.hears_me = knows_link or me in hello.heard
-        neighbour.period_s = min(hello.period_ds / 10, 2 * self._parameters.hello_max_s)
+        neighbour.period_s = min(hello.period_ds / 10, 2 * self._parameters.hello_placed_s)
         known = self._records.known.get(sender)
         if known is not None and not known.has_place:
             self._records.list_links(known, hello.mutual)
@@ -241,17 +279,20 @@ class Links(Component):
         )
         self._adapt_period(mutual, now)
         self._number += 1
-        wants, wheres = self._news.take(mutual, self.host.frame_bytes_max - 32 - 3 * len(self.known))
+        if now < self._settled_s:
+            wants, wheres = self._news.take_own(self.host.address)
+        else:
+            wants, wheres = self._news.take(mutual, self.host.frame_bytes_max - 32 - 3 * len(self.known))
         hello = Hello(
-            self._number,
-            round(self.period_s * 10),
-            tuple(sorted(mutual)),
-            tuple(heard),
-            self._records.wants_digest,
-            self._records.wheres_digest,
-            wants,
-            wheres,
-            self._receipts.take_all(),
+            number=self._number,
+            period_ds=round(self.period_s * 10),
+            mutual=tuple(sorted(mutual)),
+            heard=tuple(heard),
+            wants_digest=self._records.wants_digest,
+            wheres_digest=self._records.wheres_digest,
+            wants=wants,
+            wheres=wheres,
+            receipts=self._receipts.take_all(),
         )
         self._last_hello_s = now
         self.host.broadcast(hello)
@@ -277,7 +318,7 @@ class Links(Component):
                 foreseen = self._places.explains(address) and not self.known[address].is_far
             else:
                 foreseen = self._places.explains(address) and not self._places.is_near(address)
-            if not foreseen:
+            if not foreseen and now >= self._settled_s:
                 changed += 1
         self._mutual_then = mutual
         weight = min(1.0, elapsed_s / 20)
@@ -285,7 +326,8 @@ class Links(Component):
         self._events_per_s += weight * (self._events / elapsed_s - self._events_per_s)
         self._events = 0
         wanted_s = (parameters.hello_price / max(self._churn_per_s * self._events_per_s, 1e-9)) ** 0.5
-        self.period_s = min(max(wanted_s, parameters.hello_min_s), parameters.hello_max_s)
+        longest_s = parameters.hello_placed_s if self._records.own.has_place else parameters.hello_max_s
+        self.period_s = min(max(wanted_s, parameters.hello_min_s), longest_s)
 
 
 def _patience(quality: float) -> int:

@@ -23,6 +23,12 @@ PLACE_MAX: Final = 10**11
 
 Age = Annotated[int, Meta(ge=0, le=AGE_DS_MAX)]
 Coordinate = Annotated[int, Meta(ge=-PLACE_MAX, le=PLACE_MAX)]
+Serial = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+"""Numbers of a node's records. They go round in a circle: the newer of two is less than half a circle ahead."""
+
+Mark = Annotated[int, Meta(ge=0, le=2**16 - 1)]
+"""Stands for a record's number and content; 0: there is no record."""
+
 Group = Annotated[tuple[Address, ...], Meta(min_length=1)]
 Place = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 """East and north of the area's corner in tenths of a metre, then the velocity in centimetres per second."""
@@ -32,7 +38,7 @@ class Want(msgspec.Struct, frozen=True, array_like=True):
     """What a node's application wants."""
 
     node: Address
-    number: Counter  # the higher is the newer
+    number: Serial
     since_ds: Age  # for how long it has wanted this, in tenths of a second
     interest: Interest | None
 
@@ -41,10 +47,14 @@ class Where(msgspec.Struct, frozen=True, array_like=True):
     """Which links a node has: those that its place lets one expect, plus `extra`, minus `lacks`."""
 
     node: Address
-    number: Counter  # the higher is the newer
+    number: Serial
     place: Place | None
     extra: tuple[Address, ...]  # neighbours that its place does not explain; without a place, all of them; ascending
     lacks: tuple[Address, ...]  # nodes that its place would make neighbours, but that it does not hear; ascending
+
+
+Listed = tuple[Address, Mark, Mark]
+"""A node, the mark of its want and the mark of its where."""
 
 
 class Hello(Message, frozen=True, tag=16):
@@ -64,14 +74,14 @@ class Hello(Message, frozen=True, tag=16):
 
 
 class News(Message, frozen=True, tag=17):
-    """Records that some neighbour may lack; and, if `is_listing`, the numbers of all records that the sender has."""
+    """Records that some neighbour may lack; and, if `is_listing`, the marks of all records that the sender has."""
 
     category: ClassVar[Category] = "maintenance"
 
     wants: tuple[Want, ...] = ()
     wheres: tuple[Where, ...] = ()
     is_listing: bool = False
-    listing: tuple[Counter, ...] = ()  # address, number of its want, number of its where (0: none), address, ...
+    listing: tuple[Listed, ...] = ()
 
 
 class Carry(Message, frozen=True, tag=18):
@@ -84,8 +94,11 @@ class Carry(Message, frozen=True, tag=18):
     round: SmallCounter  # how often it was in custody
     groups: tuple[Group, ...]  # (relay, destination, ...): passes it on; (destination,): confirms it;
     # none at all: sent to one destination, whose link confirms
+    soon: SmallCounter  # the first so many groups are to be heard of soon; the others confirm when it suits them
     receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event
+    wants: tuple[Want, ...] = ()  # news that travels along
+    wheres: tuple[Where, ...] = ()
 
 
 class Spread(Message, frozen=True, tag=19):

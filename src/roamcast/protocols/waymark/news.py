@@ -4,30 +4,58 @@ A record that changes is told to the neighbours, and on from node to node until 
 on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
 turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
 
+Whoever is far from a node need not know its place well: what counts is the direction. So a turn is passed on at once
+to the node's neighbours, and the later the farther away from it: before the direction in which it is seen is off by
+more than `angle`. By then there is company, in a frame of news or in a hello.
+
 Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a
-while, one lists the numbers of all its records, and whoever has newer ones tells them. With a stranger, this is done at
-once.
+while, one lists the marks of all its records, and others tell it what differs. With a stranger, this is done at once.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
+from math import hypot, inf
 from typing import Final
 
-from roamcast.protocols.api import Host
+from roamcast.protocols.api import Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import NEIGHBOURS_MAX, Links
-from roamcast.protocols.waymark.messages import Hello, News, Want, Where
+from roamcast.protocols.waymark.messages import Carry, Hello, Listed, News, Want, Where
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.pending import WANT, WHERE, PendingNews
+from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
 
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
-LIST_NEWCOMER_S: Final = 2.0
+COURSE_MPS: Final = 0.1
+"""A change of velocity below this is not a turn."""
+
+LISTED_MAX: Final = 200
+"""A listing names so many nodes at most."""
+
+WANTS_REST_S: Final = 4.0
+LIST_S: Final = 10.0
+"""A node lists its records if it has learned no want for so long and a neighbour still knows others, but not again
+for so long."""
+
 LIST_STRANGER_S: Final = 30.0
-"""A node lists its records no sooner than this after the last time: for a newcomer, for another stranger."""
+"""A node lists its records for a stranger no sooner than this after the last time."""
+
+START_WINDOW: Final = 3.0
+"""After a start, news waits so many times longer."""
+
+NEWCOMER_HELLOS: Final = 2
+ANSWER_S: Final = 4.0
+"""A node that has said so few hellos is told everything, and then not again for this long."""
+
+VIEW_S: Final = 1.0
+"""Who is told what is decided by a view of the network that may be this old."""
+
+RIDE_BYTES: Final = 90
+"""Of a frame with an event, news takes no more than this."""
 
 
 class NewsTimer(StrEnum):
@@ -43,6 +71,7 @@ class Spreading(Component):
         records: Records,
         links: Links,
         graph: Graph,
+        places: Places,
         pending: PendingNews,
         on_want: Callable[[int], None],
     ) -> None:
@@ -51,8 +80,10 @@ class Spreading(Component):
         self._records = records
         self._links = links
         self._graph = graph
+        self._places = places
         self._pending = pending
         self._on_want = on_want
+        self._want_learned_s = host.now()
         self._learned_s = host.now()  # when anything new was learned last
         self._settled_s = host.now() + parameters.settle_s
         self.has_agreed = False  # a neighbour's wants were the same as this node's
@@ -62,10 +93,12 @@ class Spreading(Component):
         self._tell_due_s = -1.0
         self._is_listing_due = False
         self._listed_s = -1e9
+        self._answered: dict[int, float] = {}  # newcomers, and when they were answered
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Hello, self._on_hello)
         inputs.on(News, self._on_news)
+        inputs.on_any_message(self._on_any_message)
         inputs.on_timer(NewsTimer.TELL, self._tell)
         inputs.on_timer(NewsTimer.LIST, self._list)
 
@@ -85,21 +118,41 @@ class Spreading(Component):
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.wants, hello.wheres)
         records = self._records
+        now = self.host.now()
         if hello.wants_digest == records.wants_digest:
             self.has_agreed = True
             if hello.wheres_digest == records.wheres_digest:
                 self._differs.pop(sender, None)
                 return
         elif self.has_agreed and self._links.is_stranger(sender):  # a newcomer, or from another part of the network
-            rest_s = LIST_NEWCOMER_S if hello.number <= 2 else LIST_STRANGER_S
-            if self.host.now() - self._listed_s > rest_s:
+            if hello.number <= NEWCOMER_HELLOS:
+                self._answer_newcomer(sender)
+            elif self.host.now() - self._listed_s > LIST_STRANGER_S:
                 self._list_within(0.5)
+        elif min(now - self._want_learned_s, now - self._settled_s) > WANTS_REST_S and now - self._listed_s > LIST_S:
+            self._list_within(1.0)  # wants spread at once; by now they should agree
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
         if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
             self._list_within(0.5)
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
+
+    def _answer_newcomer(self, newcomer: int) -> None:
+        """Tells it everything; its neighbours share that, because each leaves out what another has told."""
+        now = self.host.now()
+        for node in [node for node, answered_s in self._answered.items() if now - answered_s > ANSWER_S]:
+            del self._answered[node]
+        if newcomer in self._answered or len(self._answered) >= NEIGHBOURS_MAX:
+            return
+        self._answered[newcomer] = now
+        for node in self._records.known:
+            want_mark, where_mark = self._records.marks(node)
+            if want_mark and node != newcomer:
+                self._pending.ask(WANT, node, newcomer)
+            if where_mark and node != newcomer:
+                self._pending.ask(WHERE, node, newcomer)
+        self._tell_within(0.05 + 0.5 * self.host.random.random())
 
     def is_settled(self) -> bool:
         """Whether this node knows what its neighbours know, or has had time enough to learn it."""
@@ -119,25 +172,54 @@ class Spreading(Component):
                 self.host.cancel_timer((NewsTimer.LIST, 0))
             self._compare(sender, news.listing)
 
+    def _on_any_message(self, sender: int, message: Message) -> None:
+        if type(message) is Carry and (message.wants or message.wheres):
+            self._learn(sender, message.wants, message.wheres)
+
     def _learn(self, sender: int, wants: tuple[Want, ...], wheres: tuple[Where, ...]) -> None:
         around = self._around_of(sender)
+        if self._answered:
+            around |= {node for node, answered_s in self._answered.items() if self.host.now() - answered_s < ANSWER_S}
         for want in wants:
             if want.node == self.host.address:
-                self._heard_of_itself(want.number, self._records.own.want_number, WANT)
+                if self._records.outdo_want(want):
+                    self.own_want_changed()
                 continue
             verdict = self._records.learn_want(want, want.node == sender)
-            self._consider(WANT, want.node, sender, around, verdict, True)
+            within_s = self._parameters.news_s
+            self._consider(kind=WANT, node=want.node, sender=sender, around=around, verdict=verdict, within_s=within_s)
             if verdict == 1:
+                self._want_learned_s = self.host.now()
                 self._on_want(want.node)
         for where in wheres:
             if where.node == self.host.address:
-                self._heard_of_itself(where.number, self._records.own.where_number, WHERE)
+                if self._records.outdo_where(where):
+                    self.own_where_changed(True)
                 continue
+            within_s = self._patience_s(where)
             verdict = self._records.learn_where(where, where.node == sender)
-            self._consider(WHERE, where.node, sender, around, verdict, where.place is not None)
+            self._consider(
+                kind=WHERE, node=where.node, sender=sender, around=around, verdict=verdict, within_s=within_s
+            )
+            if verdict == 1 and self.host.address in where.lacks and self._graph.is_silent(self.host.address):
+                self._records.reissue_where()  # this node is there: its own word voids what others say
+                self.own_where_changed(True)
+
+    def _patience_s(self, where: Where) -> float:
+        """How long a new where may wait until it is passed on."""
+        if where.place is None:
+            return inf
+        before = self._records.known.get(where.node)
+        if before is None or not before.has_place or not self._records.own.has_place:
+            return self._parameters.news_s
+        turn_mps = hypot(where.place[2] / 100 - before.vx, where.place[3] / 100 - before.vy)
+        if turn_mps < COURSE_MPS:
+            return 2 * self._parameters.news_s
+        distance_m = self._places.distance_m(self._records.own, before)
+        return max(self._parameters.news_s, self._parameters.angle * distance_m / turn_mps)
 
     def _consider(
-        self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, is_urgent: bool
+        self, kind: int, node: int, sender: int, around: frozenset[int], verdict: int, within_s: float
     ) -> None:
         """A neighbour told a record: what to do about it."""
         if verdict == 0:
@@ -145,23 +227,14 @@ class Spreading(Component):
         elif verdict > 0:
             self._learned_s = self.host.now()
             self._pending.renew(kind, node, sender, around)
-            if is_urgent:
+            if within_s < inf:
                 lacking = len(self._around() - around)
                 if lacking:
                     share = min(1.0, 3 / (2 + lacking))  # who has the most to tell goes first
-                    self._tell_within(self._parameters.news_s * (0.1 + 0.9 * share * self.host.random.random()))
-        elif is_urgent:
+                    self._tell_within(within_s * (0.1 + 0.9 * share * self.host.random.random()))
+        elif within_s < inf:
             self._pending.ask(kind, node, sender)
             self._tell_within(self._parameters.news_s)
-
-    def _heard_of_itself(self, told: int, own: int, kind: int) -> None:
-        """Somebody has a record of this node that is newer than its own: from an earlier life, or made up."""
-        if told > own:
-            self._records.skip_to(kind == WANT, told)
-            if kind == WANT:
-                self.own_want_changed()
-            else:
-                self.own_where_changed(True)
 
     # -- Telling ------------------------------------------------------------------------------------------------------
 
@@ -170,12 +243,13 @@ class Spreading(Component):
         return self._around_of(self.host.address)
 
     def _around_of(self, node: int) -> frozenset[int]:
-        self._graph.refresh()
+        self._graph.refresh(VIEW_S)
         return self._graph.around(node)
 
     def _tell_within(self, delay_s: float) -> None:
         if self.host.now() < self._settled_s:  # many start at once: links first, then everything in few frames
-            delay_s = self._settled_s - self.host.now() + self._parameters.news_s * self.host.random.random()
+            window_s = START_WINDOW * self._parameters.news_s
+            delay_s = self._settled_s - self.host.now() + window_s * self.host.random.random()
         due_s = self.host.now() + delay_s
         if self._tell_due_s < self.host.now() or due_s < self._tell_due_s:
             self._tell_due_s = due_s
@@ -189,30 +263,38 @@ class Spreading(Component):
             if len(self._pending):
                 self._tell_within(0.05 + 0.05 * self.host.random.random())
 
+    def take_along(self, room_bytes: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
+        """News for a frame that is sent anyway and has so much room."""
+        if room_bytes < RIDE_BYTES or not len(self._pending):
+            return (), ()
+        return self._pending.take(self._around(), RIDE_BYTES)
+
     # -- Comparing ----------------------------------------------------------------------------------------------------
 
     def _list(self, key: int) -> None:
         self._is_listing_due = False
         self._listed_s = self.host.now()
-        listing: list[int] = []
-        for node in sorted(self._records.known)[:200]:
-            listing.extend((node, *self._records.numbers(node)))
-        self.host.broadcast(News(is_listing=True, listing=tuple(listing)))
+        listing = tuple((node, *self._records.marks(node)) for node in sorted(self._records.known)[:LISTED_MAX])
+        self.host.broadcast(News(is_listing=True, listing=listing))
 
-    def _compare(self, sender: int, listing: tuple[int, ...]) -> None:
-        theirs = {listing[at]: (listing[at + 1], listing[at + 2]) for at in range(0, len(listing) - 2, 3)}
+    def _compare(self, sender: int, listing: tuple[Listed, ...]) -> None:
+        theirs = {node: (want_mark, where_mark) for node, want_mark, where_mark in listing}
         found = False
         for node in sorted(self._records.known):
-            want_number, where_number = self._records.numbers(node)
+            want_mark, where_mark = self._records.marks(node)
             their_want, their_where = theirs.get(node, (0, 0))
-            if want_number > their_want and node != sender:
+            if want_mark and want_mark != their_want:
                 self._pending.ask(WANT, node, sender)
                 found = True
-            if where_number > their_where and node != sender:
+            if where_mark and where_mark != their_where:
                 self._pending.ask(WHERE, node, sender)
                 found = True
         if found:
             self._tell_within(0.05 + 0.5 * self.host.random.random())
-        is_behind = any(self._records.numbers(node) < numbers for node, numbers in theirs.items())
+        is_behind = any(
+            (want_mark and not marks[0]) or (where_mark and not marks[1])
+            for node, (want_mark, where_mark) in theirs.items()
+            for marks in (self._records.marks(node),)
+        )
         if is_behind:
             self._list_within(1.0 + max(0.0, self._settled_s - self.host.now()))

@@ -8,13 +8,15 @@ class WaymarkParameters(api.Parameters, frozen=True):
     # Knowledge: links
     hello_min_s: float = 1.0  # shortest time between two hellos of a node; below hello_max_s
     hello_max_s: float = 12.0  # longest time between two hellos; longer is cheaper, and finds new links later
+    hello_placed_s: float = 30.0  # the same for a node that knows its place, so that others know its links without
     hello_price: float = 1.2  # a hello is worth as much as so many events that meet a broken link; higher: fewer hellos
-    quality_min: float = 0.4  # links that lose more hellos than 1 minus this are not used
+    quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
     # Knowledge: records
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
+    angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
     check_s: float = 0.5  # how often it looks
     news_s: float = 1.0  # urgent news wait up to this long for company
-    where_periods: float = 4.0  # a change of links is told to the network at most every so many hello periods
+    where_periods: float = 10.0  # a change of links is told to the network at most every so many hello periods
     settle_s: float = 1.5  # a node that starts listens for this long before it passes records on
     # Forwarding
     jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this
@@ -22,7 +24,8 @@ class WaymarkParameters(api.Parameters, frozen=True):
     # Repair
     response_min_s: float = 0.0009  # relays take turns at this distance at least; about the airtime of an event
     relay_wait_s: float = 0.012  # a relay has this long at least to be heard passing an event on
-    receipt_s: float = 0.03  # receipts of leaves wait this long for company; 0: no receipts, no repair of leaves
+    receipt_s: float = 0.03  # receipts over doubtful links wait this long for company
+    patience_s: float = 2.0  # receipts over links that are sure wait this long; at least receipt_s
     tries_max: int = 3  # how often a node takes on the same destination of an event
     # Custody
     custody_s: float = 60.0  # events without a path are kept until they are this old; 0: not at all
@@ -32,6 +35,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     def __post_init__(self) -> None:
         require(0 < self.hello_min_s < self.hello_max_s, "hello_min_s", self.hello_min_s, "above 0, below hello_max_s")
         require(self.hello_max_s <= 3600, "hello_max_s", self.hello_max_s, "at most 3600")
+        require(self.hello_min_s < self.hello_placed_s <= 3600, "hello_placed_s", self.hello_placed_s, "to 3600")
         require(self.hello_price > 0, "hello_price", self.hello_price, "above 0")
         require(0 <= self.quality_min <= 1, "quality_min", self.quality_min, "between 0 and 1")
         require(self.jitter_s >= 0, "jitter_s", self.jitter_s, "at least 0")
@@ -39,10 +43,12 @@ class WaymarkParameters(api.Parameters, frozen=True):
         require(self.response_min_s > 0, "response_min_s", self.response_min_s, "above 0")
         require(self.relay_wait_s > 0, "relay_wait_s", self.relay_wait_s, "above 0")
         require(self.receipt_s >= 0, "receipt_s", self.receipt_s, "at least 0")
+        require(self.receipt_s <= self.patience_s <= 60, "patience_s", self.patience_s, "receipt_s to 60")
         require(0 <= self.custody_s <= 1e6, "custody_s", self.custody_s, "between 0 and 1000000")
         require(0 <= self.custody_bytes <= 10**12, "custody_bytes", self.custody_bytes, "between 0 and 10^12")
         require(0 < self.check_s <= 60, "check_s", self.check_s, "above 0, at most 60")
         require(0 < self.news_s <= 600, "news_s", self.news_s, "above 0, at most 600")
+        require(0 <= self.angle <= 3, "angle", self.angle, "between 0 and 3")
         require(self.stray_m > 0, "stray_m", self.stray_m, "above 0")
         require(self.where_periods >= 0, "where_periods", self.where_periods, "at least 0")
         require(0 <= self.settle_s <= 600, "settle_s", self.settle_s, "between 0 and 600")

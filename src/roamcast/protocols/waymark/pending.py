@@ -64,6 +64,14 @@ class PendingNews:
             wheres.append(where)
         return tuple(wants), tuple(wheres)
 
+    def take_own(self, node: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
+        """The records of this node itself, if they are waiting."""
+        wants = (self._records.want(node),) if node in self._reached[WANT] else ()
+        wheres = (self._records.where(node),) if node in self._reached[WHERE] else ()
+        self._told(WANT, node)
+        self._told(WHERE, node)
+        return wants, wheres
+
     def _wanted(self, kind: int, neighbours: frozenset[int]) -> list[int]:
         reached = self._reached[kind]
         for node in [node for node, have in reached.items() if have >= neighbours and neighbours]:

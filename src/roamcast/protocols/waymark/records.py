@@ -1,11 +1,17 @@
 """Records: what every node has said of itself, as far as it is known here.
 
-A record is replaced by one with a higher number. First-hand beats hearsay: what a node says itself is always taken,
-whatever its number, so nobody can silence another node by using up its numbers. A node that hears a
-number of its own that it has not reached yet takes the next one. No record says that another node is dead: a node tells
-its own links and nothing else.
+A record is replaced by a newer one. Numbers go round in a circle (RFC 1982), so they cannot be used up: after every
+number there is a newer one. First-hand beats hearsay: what a node says itself is always taken, whatever its number. A
+node that hears of a record of its own that it has not issued (from an earlier life, or made up) issues one that is
+newer. So whatever is told about a node, its own word is the last.
+
+Two records of the same number and different content are told apart by a *mark* of both, from which the digests in
+hellos are made. Neighbours that were told different things notice it and compare.
+
+No record says that another node is dead: a node tells its own links and nothing else.
 """
 
+import zlib
 from typing import Final
 
 from roamcast.events import Event
@@ -17,7 +23,7 @@ from roamcast.protocols.waymark.messages import AGE_DS_MAX, PLACE_MAX, Want, Whe
 LIFE_BITS: Final = 12
 """A node's records count up from its life times 2 to this power, so those of a later life are newer."""
 
-NUMBER_MAX: Final = 1 << 61
+CIRCLE: Final = 1 << 32
 NODES_MAX: Final = 4096
 """Records are kept of so many nodes at most; those of further nodes are not taken in."""
 
@@ -26,16 +32,20 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "vx", "vy", "want_number",
-        "wanted_since_s", "where_number", "x", "y",
+        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "vx", "vy",
+        "want_mark", "want_number", "wanted_since_s", "where_mark", "where_number", "where_s", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
         self.index = index  # its bit in sets of nodes
-        self.want_number = 0  # 0: no want known
+        self.want_number = 0
+        self.want_mark = 0  # 0: no want known
         self.interest: Interest | None = None
         self.wanted_since_s = 0.0
-        self.where_number = 0  # 0: no where known
+        self.where_number = 0
+        self.where_mark = 0  # 0: no where known
+        self.where_s = -1e9  # when its where became known here
+        self.reborn_s = -1e9  # when the first where of its present life became known here
         self.has_place = False
         self.x = self.y = self.vx = self.vy = 0.0  # m, m/s
         self.place_s = 0.0  # when it was there
@@ -58,8 +68,8 @@ class Records:
         self.changes = 0  # counts every change of a where, for caches
         self.own = self._take_in(host.address)
         self.own.wanted_since_s = host.now()
-        first = host.life << LIFE_BITS
-        self._renumber(self.own, first, first)
+        self.own.where_number = (host.life << LIFE_BITS) % CIRCLE
+        self._number_want(self.own, self.own.where_number)
 
     def _take_in(self, node: int) -> Known:
         known = self.known[node] = Known(len(self.nodes))
@@ -74,23 +84,38 @@ class Records:
         own = self.own
         own.interest = self.subscriptions.interest
         own.wanted_since_s = self.host.now() - self._backdating_s
-        self._renumber(own, own.want_number % NUMBER_MAX + 1, own.where_number)
+        self._number_want(own, (own.want_number + 1) % CIRCLE)
 
     def own_where_changed(
         self, place: tuple[float, float, float, float] | None, extra: tuple[int, ...], lacks: tuple[int, ...]
     ) -> None:
         own = self.own
         self._stand(own, place, extra, lacks)
-        self._renumber(own, own.want_number, own.where_number % NUMBER_MAX + 1)
+        self._number_where(own, (own.where_number + 1) % CIRCLE)
 
-    def skip_to(self, is_want: bool, number: int) -> None:
-        """Somebody knows a record of this node with this number: its next one gets a higher one."""
+    def reissue_where(self) -> None:
+        """What this node said last about itself is still true."""
+        self._number_where(self.own, (self.own.where_number + 1) % CIRCLE)
+
+    def outdo_want(self, told: Want) -> bool:
+        """Told is a want in this node's name. If it is not the one it issued, its own gets a newer number: True."""
         own = self.own
-        if number < NUMBER_MAX:
-            if is_want:
-                self._renumber(own, number + 1, own.where_number)
-            else:
-                self._renumber(own, own.want_number, number + 1)
+        if told.number == own.want_number and told.interest == own.interest:
+            return False
+        if told.number == own.want_number or is_newer(told.number, own.want_number):
+            self._number_want(own, (told.number + 1) % CIRCLE)
+            return True
+        return False
+
+    def outdo_where(self, told: Where) -> bool:
+        """As `outdo_want`."""
+        own = self.own
+        if told.number == own.where_number and _where_mark(own, told.number) == _told_mark(told):
+            return False
+        if told.number == own.where_number or is_newer(told.number, own.where_number):
+            self._number_where(own, (told.number + 1) % CIRCLE)
+            return True
+        return False
 
     # -- Of all ------------------------------------------------------------------------------------------------------
 
@@ -135,38 +160,37 @@ class Records:
     def learn_want(self, want: Want, first_hand: bool) -> int:
         """Takes a record in if it is newer: 1; returns 0 if it is the one that is known, and -1 if it is older."""
         known = self.known.get(want.node)
-        number = 0 if known is None else known.want_number
-        verdict = self._verdict(number, want.number, first_hand)
+        if known is None:
+            if len(self.nodes) >= NODES_MAX:
+                return 0
+            known = self._take_in(want.node)
+        if known.want_mark and want.number == known.want_number and want.interest == known.interest:
+            return 0
+        mark = _want_mark(want.interest, want.number)
+        verdict = _verdict(known.want_mark, known.want_number, mark, want.number, first_hand)
         if verdict == 1:
-            if known is None:
-                if len(self.nodes) >= NODES_MAX:
-                    return 0
-                known = self._take_in(want.node)
             known.interest = want.interest
             known.wanted_since_s = self.host.now() - want.since_ds / 10
-            self._renumber(known, want.number, known.where_number)
+            self._number_want(known, want.number)
         return verdict
 
     def learn_where(self, where: Where, first_hand: bool) -> int:
         """As `learn_want`."""
         known = self.known.get(where.node)
-        number = 0 if known is None else known.where_number
-        verdict = self._verdict(number, where.number, first_hand)
+        if known is None:
+            if len(self.nodes) >= NODES_MAX:
+                return 0
+            known = self._take_in(where.node)
+        mark = _told_mark(where)
+        if mark == known.where_mark and where.number == known.where_number:
+            return 0
+        verdict = _verdict(known.where_mark, known.where_number, mark, where.number, first_hand)
         if verdict == 1:
-            if known is None:
-                if len(self.nodes) >= NODES_MAX:
-                    return 0
-                known = self._take_in(where.node)
             place = where.place
             meters = None if place is None else (place[0] / 10, place[1] / 10, place[2] / 100, place[3] / 100)
             self._stand(known, meters, where.extra, where.lacks)
-            self._renumber(known, known.want_number, where.number)
+            self._number_where(known, where.number)
         return verdict
-
-    def _verdict(self, known: int, told: int, first_hand: bool) -> int:
-        if told == known or told <= 0:
-            return 0
-        return 1 if first_hand or known < told else -1
 
     def _stand(
         self,
@@ -207,16 +231,39 @@ class Records:
             self.said_of[low.bit_length() - 1] ^= bit
         self.changes += 1
 
-    def _renumber(self, known: Known, want_number: int, where_number: int) -> None:
+    def _number_want(self, known: Known, number: int) -> None:
         node = self.nodes[known.index]
-        self.wants_digest ^= _mixed(node, known.want_number) ^ _mixed(node, want_number)
-        self.wheres_digest ^= _mixed(node, known.where_number) ^ _mixed(node, where_number)
-        known.want_number, known.where_number = want_number, where_number
+        self.wants_digest ^= _mixed(node, known.want_mark)
+        known.want_number = number
+        known.want_mark = _want_mark(known.interest, number)
+        self.wants_digest ^= _mixed(node, known.want_mark)
 
-    def numbers(self, node: int) -> tuple[int, int]:
-        """The numbers of the newest want and where known of a node; 0 where there is none."""
+    def _number_where(self, known: Known, number: int) -> None:
+        node = self.nodes[known.index]
+        self.wheres_digest ^= _mixed(node, known.where_mark)
+        if number >> LIFE_BITS != known.where_number >> LIFE_BITS:
+            known.reborn_s = self.host.now()
+        known.where_number = number
+        known.where_mark = _where_mark(known, number)
+        known.where_s = self.host.now()
+        self.wheres_digest ^= _mixed(node, known.where_mark)
+
+    def marks(self, node: int) -> tuple[int, int]:
+        """The marks of the want and of the where known of a node; 0 where there is none."""
         known = self.known.get(node)
-        return (0, 0) if known is None else (known.want_number, known.where_number)
+        return (0, 0) if known is None else (known.want_mark, known.where_mark)
+
+
+def is_newer(told: int, known: int) -> bool:
+    """Whether a number is less than half a circle ahead of another."""
+    return 0 < (told - known) % CIRCLE < CIRCLE // 2
+
+
+def _verdict(known_mark: int, known: int, told_mark: int, told: int, first_hand: bool) -> int:
+    """Of two records that differ: 1 if the one that is told is to be believed, else -1."""
+    if first_hand or known_mark == 0 or is_newer(told, known) or (told == known and told_mark > known_mark):
+        return 1
+    return -1
 
 
 def _told(value: float) -> int:
@@ -224,6 +271,27 @@ def _told(value: float) -> int:
     return max(-PLACE_MAX, min(PLACE_MAX, round(value)))
 
 
-def _mixed(node: int, number: int) -> int:
-    """16 bits in which any change of a number shows, nearly always."""
-    return ((node + 1) * 40503 ^ number * 30011) >> 1 & 0xFFFF if number else 0
+def _want_mark(interest: Interest | None, number: int) -> int:
+    return _mark(number, "" if interest is None else str(interest))
+
+
+def _where_mark(known: Known, number: int) -> int:
+    if not known.has_place:
+        return _mark(number, f"{known.extra}{known.lacks}")
+    return _mark(number, f"{_told(known.vx * 100)} {_told(known.vy * 100)}{known.extra}{known.lacks}")
+
+
+def _told_mark(where: Where) -> int:
+    """Of what a where says, except for its place, which moves on as it is passed on."""
+    if where.place is None:
+        return _mark(where.number, f"{where.extra}{where.lacks}")
+    return _mark(where.number, f"{where.place[2]} {where.place[3]}{where.extra}{where.lacks}")
+
+
+def _mark(number: int, content: str) -> int:
+    return 1 + zlib.crc32(content.encode(), number) % 0xFFFF
+
+
+def _mixed(node: int, mark: int) -> int:
+    """16 bits in which any change of a mark shows, nearly always."""
+    return ((node + 1) * 40503 ^ mark * 30011) >> 1 & 0xFFFF if mark else 0

@@ -1,8 +1,9 @@
 """Repair: nobody is left without an event because one frame was lost.
 
 That a relay is heard passing an event on is its receipt. Leaves confirm what they got, several events in one short
-frame, or on a frame that they send anyway. Whoever is not heard in time gets the event again, in a frame that the link
-acknowledges. If that fails too, the link is broken, and what was to go over it is planned anew.
+frame, or on a frame that they send anyway: soon over links that are in doubt, at leisure over those that are sure.
+Whoever is not heard in time gets the event again. If that fails too, the link is broken, and what was to go over it is
+planned anew.
 
 How long to wait is learned: from sending to hearing the first relay it takes a millisecond on 802.11 and a second or
 more on LoRa. Relays that are named in the same frame take turns at that distance, so that they do not collide.
@@ -29,7 +30,7 @@ class RepairTimer(StrEnum):
 class Awaited:
     """Who has not confirmed an event yet."""
 
-    __slots__ = ("born_s", "event", "first", "hops", "leaves", "relays", "round", "sent_s")
+    __slots__ = ("born_s", "event", "first", "hops", "leaves", "relays", "reminded", "round", "sent_s")
 
     def __init__(self, event: Event, hops: int, round_: int, born_s: float) -> None:
         self.event = event
@@ -37,7 +38,8 @@ class Awaited:
         self.round = round_
         self.born_s = born_s
         self.relays: dict[int, tuple[int, ...]] = {}  # relay -> its group
-        self.leaves: set[int] = set()
+        self.leaves: dict[int, float] = {}  # leaf -> until when it should have confirmed
+        self.reminded: set[int] = set()  # who was sent the event a second time
         self.first = NOBODY  # the relay whose turn comes first
         self.sent_s = 0.0
 
@@ -57,6 +59,7 @@ class Repair(Component):
         self._receipts = receipts
         self._on_lost = on_lost
         self._awaited: dict[int, Awaited] = {}
+        self._receipt_due_s = 0.0
         self.response_s = parameters.response_min_s  # from sending to hearing the first relay, smoothed
 
     def declare(self, inputs: Inputs) -> None:
@@ -66,34 +69,46 @@ class Repair(Component):
         inputs.on_timer(RepairTimer.LEAVES, self._remind_leaves)
         inputs.on_timer(RepairTimer.RECEIPT, self._send_receipts)
 
-    def expect(self, event: Event, hops: int, round_: int, born_s: float, groups: list[tuple[int, ...]]) -> None:
-        """This node has just broadcast the event for these groups."""
+    def expect(self, carry: Carry, born_s: float) -> None:
+        """This node has just broadcast a frame with an event that was published at `born_s`."""
+        event = carry.event
         awaited = self._awaited.get(event.id)
         if awaited is None:
-            awaited = self._awaited[event.id] = Awaited(event, hops, round_, born_s)
+            awaited = self._awaited[event.id] = Awaited(event, carry.hops, carry.round, born_s)
         relays = 0
-        for group in groups:
+        now = self.host.now()
+        for at, group in enumerate(carry.groups):
             if len(group) > 1:
                 awaited.relays[group[0]] = group
                 relays += 1
             else:
-                awaited.leaves.add(group[0])
+                awaited.leaves[group[0]] = now + self._receipt_wait_s(at < carry.soon) + 10 * self.response_s
         if relays:
-            awaited.first, awaited.sent_s = groups[0][0], self.host.now()
+            awaited.first, awaited.sent_s = carry.groups[0][0], now
             wait_s = max(self._parameters.relay_wait_s, 5 * self.response_s) + relays * self.response_s
             self.host.set_timer(wait_s, (RepairTimer.RELAYS, event.id))
+        self._await_leaves(awaited)
+
+    def _await_leaves(self, awaited: Awaited) -> None:
         if awaited.leaves:
-            self.host.set_timer(self._receipt_wait_s() + 10 * self.response_s, (RepairTimer.LEAVES, event.id))
+            due_s = min(awaited.leaves.values())
+            self.host.set_timer(max(0.0, due_s - self.host.now()), (RepairTimer.LEAVES, awaited.event.id))
 
-    def _receipt_wait_s(self) -> float:
-        return max(self._parameters.receipt_s, 5 * self.response_s)
+    def _receipt_wait_s(self, soon: bool) -> float:
+        return max(self._parameters.receipt_s if soon else self._parameters.patience_s, 5 * self.response_s)
 
-    def owe_receipt(self, event_id: int, is_urgent: bool) -> None:
+    def owe_receipt(self, event_id: int, soon: bool) -> None:
         """A neighbour waits to hear that this node got the event."""
-        if is_urgent:
-            self.host.set_timer(0.001, (RepairTimer.RECEIPT, 0))
-        elif not len(self._receipts):
-            wait_s = self._receipt_wait_s() * (0.5 + 0.5 * self.host.random.random())
+        self._owe(event_id, self._receipt_wait_s(soon) * (0.5 + 0.5 * self.host.random.random()))
+
+    def owe_receipt_now(self, event_id: int) -> None:
+        """A neighbour waits for this node to pass the event on, and it is not going to be heard doing so."""
+        self._owe(event_id, 0.001)
+
+    def _owe(self, event_id: int, wait_s: float) -> None:
+        due_s = self.host.now() + wait_s
+        if not len(self._receipts) or due_s < self._receipt_due_s:
+            self._receipt_due_s = due_s
             self.host.set_timer(wait_s, (RepairTimer.RECEIPT, 0))
         self._receipts.add(event_id)
 
@@ -124,7 +139,8 @@ class Repair(Component):
             if sender == awaited.first and sender in awaited.relays:
                 self._responded(self.host.now() - awaited.sent_s)
             awaited.relays.pop(sender, None)
-            awaited.leaves.discard(sender)
+            if awaited.leaves.pop(sender, None) is not None and sender not in awaited.reminded:
+                self._links.note_arrival(sender)
             if not awaited.relays and not awaited.leaves:
                 del self._awaited[event_id]
 
@@ -143,22 +159,38 @@ class Repair(Component):
     def _remind_leaves(self, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
         if awaited is not None:
-            groups: list[tuple[int, ...]] = [(leaf,) for leaf in sorted(awaited.leaves)]
-            awaited.leaves.clear()
+            now = self.host.now()
+            groups: list[tuple[int, ...]] = [(leaf,) for leaf, due_s in sorted(awaited.leaves.items()) if due_s <= now]
+            for group in groups:
+                del awaited.leaves[group[0]]
             self._remind(awaited, groups)
+            self._await_leaves(awaited)
 
     def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
+        """Over a good link, a neighbour that is not heard is probably gone: it gets one more frame, with others, before
+        the link is cut. Over other links, the link itself repeats the frame until it arrives."""
         lost: set[int] = set()
+        together: list[tuple[int, ...]] = []
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if self._links.is_doubtful(group[0]):
+            is_good = self._links.is_good(group[0])
+            is_doubtful = self._links.is_doubtful(group[0]) and not (is_good and len(group) == 1)
+            if group[0] in awaited.reminded or is_doubtful:
                 self._links.cut(group[0])
                 lost.update(group)
+            elif is_good:
+                self._links.note_loss(group[0])
+                awaited.reminded.add(group[0])
+                together.append(group)
             else:
                 groups = (group,) if len(group) > 1 else ()  # a leaf's link confirms
-                self.host.send(group[0], Carry(awaited.hops, age_ds, awaited.round, groups, (), awaited.event))
-        if not awaited.relays and not awaited.leaves:
+                self.host.send(group[0], _again(awaited, age_ds, groups))
+        if together:
+            carry = _again(awaited, age_ds, tuple(together))
+            self.host.broadcast(carry)
+            self.expect(carry, awaited.born_s)
+        elif not awaited.relays and not awaited.leaves:
             self._awaited.pop(awaited.event.id, None)
         if lost:
             self._on_lost(awaited.event, lost, awaited.hops, awaited.round, awaited.born_s)
@@ -167,3 +199,16 @@ class Repair(Component):
         lost = {node for group in carry.groups for node in group}
         lost.add(neighbour)
         self._on_lost(carry.event, lost, carry.hops, carry.round, self.host.now() - carry.age_ds / 10)
+
+
+def _again(awaited: Awaited, age_ds: int, groups: tuple[tuple[int, ...], ...]) -> Carry:
+    """An event as it was sent before, for some of its groups."""
+    return Carry(
+        hops=awaited.hops,
+        age_ds=age_ds,
+        round=awaited.round,
+        groups=groups,
+        soon=len(groups),
+        receipts=(),
+        event=awaited.event,
+    )

@@ -85,16 +85,41 @@ class Waymark(ComposedProtocol):
         self.records = Records(host, parameters.custody_s if parameters.durable else 0.0)
         places = Places(host, self.records)
         pending = PendingNews(self.records)
-        self.links = Links(host, parameters, self.records, places, pending, receipts)
+        self.links = Links(
+            host=host, parameters=parameters, records=self.records, places=places, news=pending, receipts=receipts
+        )
         self.graph = Graph(host, self.records, places, self.links)
         self.custody = Custody(host, parameters, self.records, self.graph, self._resume)
         self.news = Spreading(
-            host, parameters, self.records, self.links, self.graph, pending, self.custody.learned_want
+            host=host,
+            parameters=parameters,
+            records=self.records,
+            links=self.links,
+            graph=self.graph,
+            places=places,
+            pending=pending,
+            on_want=self.custody.learned_want,
         )
-        self.whereabouts = Whereabouts(host, parameters, self.records, self.links, places, self.news)
+        self.whereabouts = Whereabouts(
+            host=host,
+            parameters=parameters,
+            records=self.records,
+            links=self.links,
+            places=places,
+            graph=self.graph,
+            news=self.news,
+        )
         self.repair = Repair(host, parameters, self.links, receipts, self._resume)
         self.forwarding = Forwarding(
-            host, parameters, self.records, self.links, self.graph, self.news, receipts, self.repair, self.custody
+            host=host,
+            parameters=parameters,
+            records=self.records,
+            links=self.links,
+            graph=self.graph,
+            news=self.news,
+            receipts=receipts,
+            repair=self.repair,
+            custody=self.custody,
         )
         self.compose(self.links, self.news, self.whereabouts, self.repair, self.custody, self.forwarding)
 

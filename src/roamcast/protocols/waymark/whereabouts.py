@@ -11,6 +11,7 @@ from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.news import Spreading
 from roamcast.protocols.waymark.parameters import WaymarkParameters
@@ -18,7 +19,8 @@ from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
 
 LACKS_REST_S: Final = 3.0
-"""A node tells exceptions at most this often."""
+REST_MAX_S: Final = 30.0
+"""A node tells exceptions no sooner than the first after it told anything; the second is time enough for any."""
 
 
 class WhereaboutsTimer(StrEnum):
@@ -33,6 +35,7 @@ class Whereabouts(Component):
         records: Records,
         links: Links,
         places: Places,
+        graph: Graph,
         news: Spreading,
     ) -> None:
         super().__init__(host)
@@ -40,6 +43,7 @@ class Whereabouts(Component):
         self._records = records
         self._links = links
         self._places = places
+        self._graph = graph
         self._news = news
         self._told_s = -1e9
         self._links_then = -1
@@ -70,14 +74,15 @@ class Whereabouts(Component):
             self._tell_exceptions()
 
     def _tell_exceptions(self) -> None:
-        """That a node nearby is not heard is told soon, because others count on it; other changes now and then."""
+        """That a node nearby is not heard is told soon, unless others have done so, because others count on it; other
+        changes are told now and then."""
         own = self._records.own
         rest_s = self.host.now() - self._told_s
         if rest_s < LACKS_REST_S:
             return
         self._find_exceptions()
-        is_urgent = not set(self._lacks) <= set(own.lacks)
-        if is_urgent or rest_s >= self._parameters.where_periods * self._links.period_s:
+        is_urgent = any(node not in own.lacks and not self._graph.is_silent(node) for node in self._lacks)
+        if is_urgent or rest_s >= min(self._parameters.where_periods * self._links.period_s, REST_MAX_S):
             self._links_then = self._links.changes
             if self._lacks != own.lacks or self._extra != own.extra:
                 self._tell(is_urgent)
@@ -104,5 +109,7 @@ class Whereabouts(Component):
             return
         links = self._links
         explains, is_near = self._places.explains, self._places.is_near
-        self._extra = tuple(sorted(n for n in neighbours if not explains(n) or links.known[n].is_far))
+        self._extra = tuple(
+            sorted(n for n in neighbours if links.known[n].is_far or not (explains(n) or links.is_stranger(n)))
+        )
         self._lacks = tuple(sorted(n for n, neighbour in links.known.items() if neighbour.is_cut and is_near(n)))

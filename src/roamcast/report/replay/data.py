@@ -45,7 +45,7 @@ Numbers = npt.NDArray[Any]
 
 
 class Found(NamedTuple):
-    """What a recording holds, for whoever asks before looking."""
+    """What a recording contains, for callers that want to know before they play it."""
 
     nodes: int
     duration_s: float
@@ -143,7 +143,7 @@ class _Builder:
             about["parameters"] = run.parameters
             about["range_m"] = None if run.scenario.mobility.model == "contacts" else run.scenario.radio.range_m
             about["area_m"] = run.scenario.area_m
-            about["partitions"] = msgspec.to_builtins(run.scenario.faults.partitions)
+            about["partitions"] = msgspec.to_builtins(run.scenario.partitions())
         return about
 
     # -- the network ---------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 Nodes that are often in contact should stand close to each other. The layout is that of springs and repulsion
 (Fruchterman and Reingold): contacts pull with the share of the run that they last, all nodes push each other away, and
-what may move shrinks from step to step. It starts on a circle and draws nothing at random, so a recording always looks
-the same. Places are for looking at; distances in it mean nothing.
+the largest allowed movement shrinks with every step. It starts on a circle and draws nothing at random, so a recording
+always looks the same. The distances mean nothing.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Shows the page on this machine: one document, one address, nobody else's business.
+"""Serves the page on this machine only: one document at one address.
 
 It listens on 127.0.0.1 only, answers nothing but its one document, and only if it was asked for by its own name: a
 page from elsewhere that makes its host name point here gets nothing.
@@ -57,4 +57,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(self.server.page)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Who looks at the page is not worth a line."""
+        """No log line per request."""

@@ -100,7 +100,17 @@ class DcfMedium(Medium):
             rate, nav_s = self._data_rate, self._sifs_s + self._ack_s
         size += self._overhead_bytes
         airtime_s = rate.duration_s(size)
-        frame = DcfFrame(self, sender, receiver, message, message.label, size, airtime_s, rate, nav_s)
+        frame = DcfFrame(
+            medium=self,
+            sender=sender,
+            receiver=receiver,
+            message=message,
+            label=message.label,
+            size=size,
+            airtime_s=airtime_s,
+            rate=rate,
+            nav_s=nav_s,
+        )
         if station.head is None:
             station.head = frame
             self._request_access(station)
@@ -174,7 +184,7 @@ class DcfMedium(Medium):
         if station.waiting and due <= now + SENSE_S:
             station.committed = True
         elif station.waiting and not station.backoff:
-            self._draw_backoff(station)  # it was about to send after DIFS, and somebody else was first
+            self._draw_backoff(station)  # it was about to send after DIFS, and another station was first
         elif now > since:
             passed = int((now - since) / self._slot_s + 1e-6)
             if station.backoff > passed:
@@ -186,7 +196,7 @@ class DcfMedium(Medium):
     # -- on the air ----------------------------------------------------------------------------------------------
 
     def _start(self, frame: DcfFrame) -> None:
-        """The hot path: a frame begins, and everybody in range notices."""
+        """The hot path: a frame begins, and every station in range notices."""
         now = self.scheduler.now
         end = now + frame.airtime_s
         frame.start = now
@@ -319,7 +329,17 @@ class DcfMedium(Medium):
         data.tries_short += 1
         nav_s = self._sifs_s + self._cts_s + self._sifs_s + data.airtime_s + data.nav_s
         rate = self._control_rate
-        rts = DcfFrame(self, data.sender, data.receiver, None, "RTS", RTS_BYTES, self._rts_s, rate, nav_s)
+        rts = DcfFrame(
+            medium=self,
+            sender=data.sender,
+            receiver=data.receiver,
+            message=None,
+            label="RTS",
+            size=RTS_BYTES,
+            airtime_s=self._rts_s,
+            rate=rate,
+            nav_s=nav_s,
+        )
         self._start(rts)
         self._stations[data.sender].answer_by = rts.end + self._sifs_s + self._cts_wait_s + self._slot_s
 
@@ -357,7 +377,17 @@ class DcfMedium(Medium):
         now = self.scheduler.now
         node, rate = station.node, self._control_rate
         if frame.message is not None:
-            ack = DcfFrame(self, node, frame.sender, None, "ACK", ACK_BYTES, self._ack_s, rate, 0.0)
+            ack = DcfFrame(
+                medium=self,
+                sender=node,
+                receiver=frame.sender,
+                message=None,
+                label="ACK",
+                size=ACK_BYTES,
+                airtime_s=self._ack_s,
+                rate=rate,
+                nav_s=0.0,
+            )
             self.scheduler.put(now + self._sifs_s, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
@@ -366,9 +396,19 @@ class DcfMedium(Medium):
                     listener.on_message(frame.sender, frame.message)
         elif frame.label == "RTS":
             if station.busy_until > now + ROUNDING_S:
-                return False  # somebody has reserved the air
+                return False  # another station has reserved the channel
             nav_s = frame.nav_s - self._sifs_s - self._cts_s
-            cts = DcfFrame(self, node, frame.sender, None, "CTS", CTS_BYTES, self._cts_s, rate, nav_s)
+            cts = DcfFrame(
+                medium=self,
+                sender=node,
+                receiver=frame.sender,
+                message=None,
+                label="CTS",
+                size=CTS_BYTES,
+                airtime_s=self._cts_s,
+                rate=rate,
+                nav_s=nav_s,
+            )
             self.scheduler.put(now + self._sifs_s, cts)
         elif (data := station.exchange) is not None and data.receiver == frame.sender:
             if frame.label == "CTS":
@@ -389,7 +429,7 @@ class DcfMedium(Medium):
             self._break_off(frame)
 
     def _break_off(self, frame: DcfFrame) -> None:
-        """`frame` was lost or not sent, and its exchange with it: who began that will wait for an answer in vain."""
+        """`frame` was lost or not sent, so its exchange failed: the station that began it will time out."""
         asked = frame.message is not None or frame.label == "RTS"
         station = self._stations[frame.sender if asked else frame.receiver]
         data = station.exchange

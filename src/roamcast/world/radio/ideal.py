@@ -22,7 +22,7 @@ class IdealFrame(Frame):
     def __init__(
         self, medium: "IdealMedium", sender: int, receiver: int, message: Message, size: int, airtime_s: float
     ) -> None:
-        super().__init__(sender, receiver, message, message.label, size, airtime_s)
+        super().__init__(sender, receiver, message, label=message.label, size=size, airtime_s=airtime_s)
         self.medium = medium
 
     def due(self) -> None:
@@ -56,7 +56,14 @@ class IdealMedium(Medium):
 
     def transmit(self, sender: int, receiver: int, message: Message, size: int) -> None:
         size += self._overhead_bytes
-        frame = IdealFrame(self, sender, receiver, message, size, size * 8 / self._rate_bps)
+        frame = IdealFrame(
+            medium=self,
+            sender=sender,
+            receiver=receiver,
+            message=message,
+            size=size,
+            airtime_s=size * 8 / self._rate_bps,
+        )
         frame.start = self.scheduler.now
         frame.end = frame.start + self._delay_s
         frame.hearers = self.topology.hear[sender]

@@ -190,7 +190,7 @@ class _Table:
 
 
 def update_period_s(signal: "AnySignal", range_m: float, movements: "Movements", duration_s: float) -> float:
-    """How often links change; infinite if nobody moves."""
+    """Time between changes of links; infinite if no node moves."""
     fastest_mps = 0.0
     for node in range(movements.nodes):
         for start_s, _, _, vx_mps, vy_mps in movements.legs(node):

@@ -67,7 +67,8 @@ class LoraFrame(Frame):
     def __init__(
         self, medium: "LoraMedium", sender: int, receiver: int, message: Message | None, size: int, airtime_s: float
     ) -> None:
-        super().__init__(sender, receiver, message, "ACK" if message is None else message.label, size, airtime_s)
+        label = "ACK" if message is None else message.label
+        super().__init__(sender, receiver, message, label=label, size=size, airtime_s=airtime_s)
         self.medium = medium
         self.stations: list[LoraStation] = []
         self.powers: list[float] = []
@@ -141,7 +142,14 @@ class LoraMedium(Medium):
         if len(station.queue) + (station.head is not None) >= self._settings.queue_frames:
             self._fail("queue")
             return
-        frame = LoraFrame(self, sender, receiver, message, size, self._settings.airtime_s(size))
+        frame = LoraFrame(
+            medium=self,
+            sender=sender,
+            receiver=receiver,
+            message=message,
+            size=size,
+            airtime_s=self._settings.airtime_s(size),
+        )
         if station.head is None:
             station.head = frame
             self._request_access(station, 0.0)
@@ -284,7 +292,14 @@ class LoraMedium(Medium):
         self.scheduler.at(self.scheduler.now + wait_s, self._no_answer, frame)
         if receiver not in received:
             return
-        ack = LoraFrame(self, frame.receiver, frame.sender, None, self._settings.overhead_bytes, self._ack_s)
+        ack = LoraFrame(
+            medium=self,
+            sender=frame.receiver,
+            receiver=frame.sender,
+            message=None,
+            size=self._settings.overhead_bytes,
+            airtime_s=self._ack_s,
+        )
         ack.answered = frame
         self.scheduler.at(self.scheduler.now + self._settings.turnaround_s, self._acknowledge, ack)
         if receiver.last_heard.get(frame.sender) is not frame:  # a repetition means that the ACK was lost

@@ -43,7 +43,9 @@ def dsss() -> Phy:
         5.5: Rate(5.5e6, Cck(4), DSSS_PREAMBLE_S, DSSS_HEADER_S),
         11.0: Rate(11e6, Cck(8), DSSS_PREAMBLE_S, DSSS_HEADER_S),
     }
-    return Phy(20e-6, 10e-6, 31, 1023, slow, rates, 22e6)
+    return Phy(
+        slot_s=20e-6, sifs_s=10e-6, window_min=31, window_max=1023, header_rate=slow, rates=rates, bandwidth_hz=22e6
+    )
 
 
 OFDM_PREAMBLE_S: Final = 20e-6  # training symbols (16 µs) and the SIGNAL symbol
@@ -77,7 +79,15 @@ def erp_ofdm(slot_s: float) -> Phy:
             bits_ahead=OFDM_BITS_AHEAD,
             tail_s=OFDM_EXTENSION_S,
         )
-    return Phy(slot_s, 10e-6, 15, 1023, rates[6.0], rates, 20e6)
+    return Phy(
+        slot_s=slot_s,
+        sifs_s=10e-6,
+        window_min=15,
+        window_max=1023,
+        header_rate=rates[6.0],
+        rates=rates,
+        bandwidth_hz=20e6,
+    )
 
 
 def answer_mbps(data_mbps: float) -> float:

@@ -16,7 +16,7 @@ class Signal(Settings, frozen=True, tag_field="model"):
 
     summary: ClassVar[str] = ""
 
-    fading: Literal["none", "rayleigh", "nakagami"] = "none"  # of each frame at each receiver, drawn anew
+    fading: Literal["none", "rayleigh", "nakagami"] = "none"  # of each frame at each receiver, independently
     nakagami_shape: float = 3.0  # nakagami: 1 is Rayleigh, larger is milder
     shadowing_db: float = 0.0  # standard deviation of a link's lasting gain; 0: none
     symmetric: bool = True  # whether both directions of a link have the same shadowing

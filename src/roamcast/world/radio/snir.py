@@ -48,7 +48,15 @@ class SnirMedium(DcfMedium):
         thermal_noise: float,
         nakagami_shape: float,
     ) -> None:
-        super().__init__(scheduler, topology, random, loss, frame_bytes_max, settings, interference)
+        super().__init__(
+            scheduler=scheduler,
+            topology=topology,
+            random=random,
+            loss=loss,
+            frame_bytes_max=frame_bytes_max,
+            settings=settings,
+            interference=interference,
+        )
         self._links = links
         self._thermal = thermal_noise
         self._header_rate = settings.phy.header_rate

@@ -45,7 +45,7 @@ class DcfFrame(Frame):
         rate: Rate,
         nav_s: float,
     ) -> None:
-        super().__init__(sender, receiver, message, label, size, airtime_s)
+        super().__init__(sender, receiver, message, label=label, size=size, airtime_s=airtime_s)
         self.medium = medium
         self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent

@@ -244,7 +244,7 @@ class Parser:
         return self._tokens[self._at]
 
     def accept(self, *texts: str) -> str | None:
-        """The current token if it is one of these signs or words, which is thereby read."""
+        """Reads the current token if it is one of these signs or words."""
         token = self.token
         if token.kind in ("sign", "name") and token.text in texts:
             self._at += 1

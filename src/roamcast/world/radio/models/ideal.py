@@ -9,7 +9,7 @@ from roamcast.world.radio.settings import Radio, Surroundings
 
 
 class Ideal(Radio, frozen=True, tag="ideal"):
-    summary: ClassVar[str] = "a frame reaches everybody in range after a fixed delay; nothing collides"
+    summary: ClassVar[str] = "a frame reaches every node in range after a fixed delay; nothing collides"
 
     delay_s: float = 0.001  # from sending to hearing
     rate_mbps: float = 2.0  # for the airtime figures only
@@ -26,12 +26,12 @@ class Ideal(Radio, frozen=True, tag="ideal"):
 
     def medium(self, around: Surroundings) -> Medium:
         return IdealMedium(
-            around.scheduler,
-            around.topology,
-            around.random,
-            self.loss,
-            self.frame_bytes_max,
-            self.delay_s,
-            self.rate_mbps * 1e6,
-            self.overhead_bytes,
+            scheduler=around.scheduler,
+            topology=around.topology,
+            random=around.random,
+            loss=self.loss,
+            frame_bytes_max=self.frame_bytes_max,
+            delay_s=self.delay_s,
+            rate_bps=self.rate_mbps * 1e6,
+            overhead_bytes=self.overhead_bytes,
         )

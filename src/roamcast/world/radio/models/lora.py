@@ -61,5 +61,11 @@ class Lora(Radio, frozen=True, tag="lora"):
             turnaround_s=self.turnaround_s,
         )
         return LoraMedium(
-            around.scheduler, around.topology, around.random, self.loss, settings, around.links, self.fading_shape
+            scheduler=around.scheduler,
+            topology=around.topology,
+            random=around.random,
+            loss=self.loss,
+            settings=settings,
+            links=around.links,
+            nakagami_shape=self.fading_shape,
         )

@@ -1,0 +1,227 @@
+"""A live node for asyncio programs.
+
+    async with roamcast.Node(1, listen="127.0.0.1:7001", peers=["127.0.0.1:7002"]) as node:
+        await node.publish("fire/north", b"smoke")
+        async for delivery in node.subscribe("fire/**"):
+            print(delivery.event.content, delivery.event.payload)
+
+What cannot be sent or understood is refused at the call with a `ConfigurationError`, never silently lost.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.events import Content, Event
+from roamcast.interests import LANGUAGES, Interest, parse_interest
+from roamcast.live import node as live
+from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
+from roamcast.live.identity import read_identity
+from roamcast.live.keys import read_ring
+
+BACKLOG_MAX = 64
+"""Frames that may wait in the node before `publish` waits too."""
+
+BACKLOG_POLL_S = 0.002
+QUEUE_MAX = 1000
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What is known of an event when it has been handed to the network."""
+
+    event: Event
+    neighbours: int  # nodes heard lately: 0 means that nobody may be in range
+
+
+class Subscription:
+    """Events of one interest, in order of arrival: `async for delivery in subscription`. `close` ends it.
+
+    At most `queue_max` deliveries wait for a slow reader. Then the oldest is dropped, and counted in `lost`.
+    """
+
+    def __init__(self, node: "Node", interest: Interest, queue_max: int) -> None:
+        self.interest = interest
+        self.lost = 0
+        self._node = node
+        self._waiting: deque[live.Delivery] = deque()
+        self._queue_max = queue_max
+        self._arrived = asyncio.Event()
+        self._is_open = True
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> live.Delivery:
+        while not self._waiting:
+            if not self._is_open:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._waiting.popleft()
+
+    def close(self) -> None:
+        """The node no longer asks for these events; those that wait can still be read. Closing twice does nothing."""
+        if self._is_open:
+            self._node._end(self)
+
+    def _offer(self, delivery: live.Delivery) -> None:
+        if not self.interest.matches(delivery.event):
+            return
+        if len(self._waiting) == self._queue_max:
+            self._waiting.popleft()
+            self.lost += 1
+        self._waiting.append(delivery)
+        self._arrived.set()
+
+    def _stop(self) -> None:
+        self._is_open = False
+        self._arrived.set()
+
+
+class Node:
+    """One live node: a context manager that opens its socket on entry and says goodbye on exit."""
+
+    def __init__(
+        self,
+        address: int | None = None,
+        *,
+        protocol: str = "waymark",
+        parameters: Mapping[str, Any] | None = None,
+        language: str = "topics",
+        network: str | None = None,
+        listen: str | None = None,
+        peers: Sequence[str] = (),
+        broadcast: str | None = None,
+        interfaces: Sequence[str] = (),
+        discover: bool = False,
+        port: int = PORT,
+        key: str | Path | None = None,
+        identity: str | Path | None = None,
+        plain: bool = False,
+        position: tuple[float, float] | None = None,
+        state: str | Path | None = None,
+        trace: str | Path | None = None,
+    ) -> None:
+        """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
+        address the node finds its neighbours on the machine's interfaces. The address may follow from the identity."""
+        if language not in LANGUAGES:
+            raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
+        group = None if broadcast is None else parse_endpoint("broadcast", broadcast)
+        links = tuple(parse_endpoint("peers", peer) for peer in peers)
+        if address is None:
+            if identity is None:
+                raise ConfigurationError("address: must be given, or follows from the identity")
+            address = read_identity(Path(identity)).address
+        self._settings = live.NodeSettings(
+            address=address,
+            protocol=protocol,
+            parameters=dict(parameters or {}),
+            language=language,
+            network=network or ("roamcast" if key is None else read_ring(Path(key)).network),
+            listen=default_listen(group, links) if listen is None else parse_endpoint("listen", listen),
+            group=group,
+            peers=links,
+            interfaces=tuple(interfaces),
+            discover=discover,
+            port=port,
+            position=position,
+            trace=None if trace is None else Path(trace),
+            state=None if state is None else Path(state),
+            key=None if key is None else Path(key),
+            identity=None if identity is None else Path(identity),
+            plain=plain,
+        )
+        self._subscriptions: list[Subscription] = []
+        self._node: live.Node | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._node is not None:
+            raise ConfigurationError("node: it runs already")
+        self._node = await live.Node.open(self._settings, self._deliver)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._node is not None:
+            self._node.close()
+            self._node = None
+        for subscription in self._subscriptions:
+            subscription._stop()
+        self._subscriptions.clear()
+
+    @property
+    def endpoint(self) -> str:
+        """Where it listens, "HOST:PORT"; empty if it finds its neighbours on interfaces alone."""
+        listens = self._running.listens
+        return "" if listens is None else f"{listens[0]}:{listens[1]}"
+
+    @property
+    def counters(self) -> dict[str, Any]:
+        """What it has sent, received, delivered and dropped so far."""
+        return self._running.counters()
+
+    async def publish(self, content: Content, payload: bytes = b"", *, utility: str = "") -> Published:
+        """Publishes an event: a topic, a number or a document, as the node's language has it.
+
+        Waits while the node has many frames to send. `utility` is a deadline or a utility curve.
+        """
+        node = self._running
+        checked = _content(self._settings.language, content)
+        if not isinstance(payload, bytes):
+            raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
+        while node.backlog() >= BACKLOG_MAX:
+            await asyncio.sleep(BACKLOG_POLL_S)
+        event = node.publish(checked, payload, utility)
+        return Published(event, node.counters()["neighbours"])
+
+    def subscribe(self, interest: str | Interest, *, queue_max: int = QUEUE_MAX) -> Subscription:
+        """Asks for events from now on. Iterate over the answer; several subscriptions may overlap."""
+        if queue_max < 1:
+            raise ConfigurationError(f"queue_max = {queue_max}: must be at least 1")
+        subscription = Subscription(self, self._interest(interest), queue_max)
+        self._running.subscribe(subscription.interest)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def advertise(self, interest: str | Interest) -> None:
+        """The node is going to publish such events; some protocols use it."""
+        self._running.advertise(self._interest(interest))
+
+    def move(self, x_m: float, y_m: float) -> None:
+        """The node is here now, in metres."""
+        self._running.move((x_m, y_m))
+
+    @property
+    def _running(self) -> live.Node:
+        if self._node is None:
+            raise ConfigurationError("node: it is not running; use `async with roamcast.Node(...) as node`")
+        return self._node
+
+    def _interest(self, interest: str | Interest) -> Interest:
+        language = self._settings.language
+        if isinstance(interest, str):
+            return parse_interest(language, interest)
+        if not isinstance(interest, LANGUAGES[language]):
+            raise ConfigurationError(f"interest: {interest!r} is not of the node's language, {language}")
+        return interest
+
+    def _deliver(self, delivery: live.Delivery) -> None:
+        for subscription in self._subscriptions:
+            subscription._offer(delivery)
+
+    def _end(self, subscription: Subscription) -> None:
+        self._subscriptions.remove(subscription)
+        subscription._stop()
+        self._running.unsubscribe(subscription.interest)
+
+
+def _content(language: str, content: Content) -> Content:
+    wanted = (int, float) if language == "intervals" else (str,)
+    if isinstance(content, bool) or not isinstance(content, wanted):
+        need = "a number" if language == "intervals" else "text"
+        raise ConfigurationError(f"content: {content!r} is not {need}; the node's language is {language}")
+    return live.parse_content(language, content if isinstance(content, str) else repr(content))

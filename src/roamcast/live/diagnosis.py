@@ -1,0 +1,67 @@
+"""What a node says that hears nobody, or only nodes that it cannot understand: once, with what to check. Pure."""
+
+from collections.abc import Mapping
+
+from roamcast.live.codec import Drop
+from roamcast.live.notices import Level, Notice
+
+SILENCE_S = 15.0  # alone for so long: seven beacons would have come
+AGAIN_S = 600.0  # the same is not said more often
+
+_ADVICE: dict[Drop, str] = {
+    Drop.FORGED: "their key is another one: compare the fingerprints that `roamcast key show` prints on both sides",
+    Drop.UNKNOWN_KEY: "their key file is newer or older: copy the current one to every node",
+    Drop.UNSEALED: "they have no key: start them with --key",
+    Drop.FOREIGN_MAGIC: "they have a key and this node has none, or are no Roamcast nodes: start this one with --key",
+    Drop.FOREIGN_VERSION: "they run another version of Roamcast: install the same on all nodes",
+    Drop.FOREIGN_NETWORK: "their network or protocol has another name: compare --network and --protocol",
+}
+
+
+class Diagnosis:
+    """Is shown now and then how many neighbours there are and what was dropped; says something if it should."""
+
+    def __init__(self, hearing: str) -> None:
+        self._hearing = hearing  # what to check if nothing is heard at all
+        self._alone_since_s: float | None = None
+        self._before: dict[Drop, int] = {}  # what was dropped when it became alone
+        self._said_s: dict[str, float] = {}
+        self._is_said: set[str] = set()  # since it became alone
+
+    def examine(self, now_s: float, neighbours: int, dropped: Mapping[Drop, int]) -> Notice | None:
+        if neighbours:
+            self._alone_since_s = None
+            return None
+        if self._alone_since_s is None:
+            self._alone_since_s = now_s
+            self._before = dict(dropped)
+            self._is_said.clear()
+        if now_s - self._alone_since_s < SILENCE_S:
+            return None
+        foreign = {drop: dropped.get(drop, 0) - self._before.get(drop, 0) for drop in _ADVICE}
+        return self._foreigners(now_s, foreign) if any(foreign.values()) else self._silence(now_s)
+
+    def _foreigners(self, now_s: float, foreign: dict[Drop, int]) -> Notice | None:
+        if not self._may_say("foreigners", now_s):
+            return None
+        reason = max(foreign, key=lambda drop: foreign[drop])
+        counts = {drop.value: count for drop, count in foreign.items() if count}
+        heard = f"hears others, but accepted none of their {sum(counts.values())} datagrams ({_listed(counts)})"
+        return Notice(Level.WARNING, "foreigners", f"{heard}: {_ADVICE[reason]}", {"dropped": counts})
+
+    def _silence(self, now_s: float) -> Notice | None:
+        if not self._may_say("silence", now_s) or "foreigners" in self._is_said:
+            return None
+        return Notice(Level.WARNING, "silence", f"has heard nobody for {SILENCE_S:.0f} s: {self._hearing}")
+
+    def _may_say(self, kind: str, now_s: float) -> bool:
+        last_s = self._said_s.get(kind)
+        if kind in self._is_said or (last_s is not None and now_s - last_s < AGAIN_S):
+            return False
+        self._is_said.add(kind)
+        self._said_s[kind] = now_s
+        return True
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in counts.items())

@@ -1,0 +1,248 @@
+"""What stands between the socket and the link of a node: with a key, nothing passes that is not proved.
+
+In: the seal proves that a member sent a datagram, the signature in it which member; a quota limits how much each may
+send. Then every event in the message must be signed by its publisher, who must be allowed to publish it. Out:
+datagrams are sealed and signed. A network without an authority has the seal and the quotas only. Without a key, nothing
+is proved; interests in a foreign language are dropped all the same, as no protocol could unite them with others.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.events import Event
+from roamcast.interests import LANGUAGES, Interest
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
+from roamcast.live.credentials import Credentials
+from roamcast.live.herald import Announcement, Herald
+from roamcast.live.identity import Certificate, Identity, own_certificate
+from roamcast.live.keys import KeyRing
+from roamcast.live.quotas import Quota, Quotas
+from roamcast.live.sealing import Sealer
+from roamcast.live.signing import Signer, Verifier
+from roamcast.protocols.api import Message
+from roamcast.protocols.contents import Contents
+from roamcast.seeds import Random
+
+_announcements: msgspec.msgpack.Decoder[Announcement] = msgspec.msgpack.Decoder(Announcement)
+
+
+class Guard:
+    def __init__(
+        self,
+        ring: KeyRing | None,
+        address: int,
+        language: str,
+        codec: Codec,
+        messages: Any,
+        *,
+        life: int,
+        next_life: Callable[[], int],
+        now: Callable[[], float],
+        lost: Callable[[Drop], None],
+        identity: Identity | None = None,
+        quota: Quota | None = None,
+    ) -> None:
+        self._address = address
+        self._codec = codec
+        self._now = now
+        self._lost = lost
+        self._contents = Contents(messages)
+        self._language = LANGUAGES[language]
+        self._quotas = Quotas(quota or Quota())
+        self._credentials: Credentials | None = None
+        self._signer: Signer | None = None
+        self._verifier: Verifier | None = None
+        self._herald: Herald | None = None
+        self._identity = identity
+        if ring is not None and ring.authority is not None:
+            certificate = _require_member(ring, identity, address, now())
+            assert identity is not None
+            assert identity.certificate is not None
+            self._credentials = Credentials(ring.network, ring.authority)
+            self._credentials.add_certificate(identity.certificate, now())
+            self._signer = Signer(ring.network, identity, certificate)
+            self._verifier = Verifier(ring.network, language, self._credentials)
+        self._sealer: Sealer | None = None
+        if ring is not None:
+            self._sealer = Sealer(
+                ring=ring,
+                address=address,
+                life=life,
+                next_life=next_life,
+                now=now,
+                identity=identity,
+                credentials=self._credentials,
+            )
+        self._revoked = () if ring is None else ring.revoked
+
+    # -- The node's own life -------------------------------------------------------------------------------------
+
+    def start(self, broadcast: Callable[[bytes], None], random: Random) -> None:
+        """From now on the node announces itself; `broadcast` sends a plain datagram to all neighbours."""
+        if self._credentials is None or self._identity is None or self._identity.certificate is None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def announce(announcement: Announcement) -> None:
+            body = msgspec.msgpack.encode(announcement)
+            broadcast(self._codec.encode(Datagram(Frame.ANNOUNCEMENT, self._address), body))
+
+        self._herald = Herald(
+            self._identity.certificate,
+            self._credentials,
+            now=self._now,
+            random=random,
+            bytes_max=FRAME_BYTES_MAX,
+            announce=announce,
+            defer=lambda delay_s, call: loop.call_later(delay_s, call),
+        )
+        self._herald.spread_revocations(self._revoked)
+        self._herald.start()
+
+    def close(self) -> None:
+        if self._herald is not None:
+            self._herald.close()
+
+    def load(self, ring: KeyRing, identity: Identity | None) -> None:
+        """The files have changed: other keys, more revocations, a new certificate."""
+        if self._sealer is not None:
+            self._sealer.load(ring)
+        if self._herald is None or self._credentials is None:
+            return
+        certificate = _require_member(ring, identity, self._address, self._now())
+        assert identity is not None
+        assert identity.certificate is not None
+        self._signer = Signer(ring.network, identity, certificate)
+        self._credentials.add_certificate(identity.certificate, self._now())
+        self._herald.renew(identity.certificate)
+        self._herald.spread_revocations(ring.revoked)
+
+    def remembered(self) -> bytes:
+        """What must survive a restart."""
+        known = b"" if self._credentials is None else self._credentials.remembered()
+        return msgspec.msgpack.encode((b"" if self._sealer is None else self._sealer.remembered(), known))
+
+    def recall(self, remembered: bytes) -> None:
+        try:
+            heard, known = msgspec.msgpack.decode(remembered, type=tuple[bytes, bytes])
+        except msgspec.MsgspecError:
+            return
+        if self._sealer is not None:
+            self._sealer.recall(heard)
+        if self._credentials is not None:
+            self._credentials.recall(known, self._now())
+
+    # -- Out -----------------------------------------------------------------------------------------------------
+
+    def seal(self, datagram: bytes) -> bytes:
+        return datagram if self._sealer is None else self._sealer.seal(datagram)
+
+    def sign(self, event: Event) -> Event:
+        """Signs an event that the application publishes."""
+        if self._signer is None or self._credentials is None or self._verifier is None:
+            return event
+        certificate = self._credentials.certificate(self._address, self._now())
+        if isinstance(certificate, Drop):
+            raise ConfigurationError(f"identity: the certificate of node {self._address} is {certificate.value}")
+        if not self._verifier.allows(certificate.publishes, event):
+            raise ConfigurationError(f"publish: {event.content!r} is not what this node's certificate allows")
+        return self._signer.published(event)
+
+    def require_subscribable(self, interest: Interest) -> None:
+        """Refuses a subscription that the node's certificate does not allow."""
+        if self._signer is None or self._verifier is None:
+            return
+        if not self._verifier.covers(self._signer.certificate.subscribes, interest):
+            raise ConfigurationError(f"subscribe: {str(interest)!r} is not what this node's certificate allows")
+
+    def outgoing(self, message: Message) -> Message:
+        """The message as it leaves: events that this node has modulated are signed by it."""
+        if self._signer is None or not self._signer.certificate.modulates:
+            return message
+        signed: Message = self._contents.with_events(message, self._signer.modulated)
+        return signed
+
+    # -- In ------------------------------------------------------------------------------------------------------
+
+    def open(self, data: bytes, again: Callable[[], None]) -> tuple[int | None, bytes] | None:
+        """The proved sender of a datagram, if there is a key, and the plain datagram; None: it was dropped, or waits
+        for a certificate and comes `again`."""
+        if self._sealer is None:
+            return None, data
+        opened = self._sealer.decrypt(data)
+        if isinstance(opened, Drop):
+            self._lost(opened)
+            return None
+        announcement = self._announcement(opened.datagram)
+        if announcement is not None and self._herald is not None:
+            self._herald.learn(announcement)  # first, as it may bring the certificate of who sent it
+        reason = self._sealer.accept(opened)
+        if reason is Drop.UNKNOWN_SENDER and self._herald is not None:
+            self._herald.want(opened.sender, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
+            return None
+        if reason is None and not self._quotas.allows(opened.sender, len(data), self._now()):
+            reason = Drop.QUOTA
+        if reason is not None:
+            self._lost(reason)
+            return None
+        if announcement is not None and self._herald is not None and opened.sender != self._address:
+            self._herald.answer(announcement)
+        return opened.sender, opened.datagram
+
+    def admits(self, message: Message, again: Callable[[], None]) -> bool:
+        """Whether everything in the message is proved and allowed; if not, it is dropped or comes `again`."""
+        for interest in self._contents.interests(message):
+            if type(interest) is not self._language:
+                self._lost(Drop.FOREIGN_LANGUAGE)
+                return False
+        if self._verifier is None:
+            return True
+        for event in self._contents.events(message):
+            unknown = self._verifier.unknown_signer(event)
+            if unknown is not None and self._herald is not None and not self._is_revoked(unknown):
+                self._herald.want(unknown, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
+                return False
+            reason = self._verifier.refusal(event, self._now())
+            if reason is not None:
+                self._lost(reason)
+                return False
+        return True
+
+    def may_deliver(self, event: Event) -> bool:
+        """The same once more where it counts, and whether this node may have the event."""
+        if self._verifier is None or self._signer is None:
+            return True
+        reason = self._verifier.refusal(event, self._now())
+        if reason is None and not self._verifier.allows(self._signer.certificate.subscribes, event):
+            reason = Drop.FORBIDDEN
+        if reason is not None:
+            self._lost(reason)
+        return reason is None
+
+    def _is_revoked(self, address: int) -> bool:
+        return self._credentials is not None and self._credentials.certificate(address, self._now()) is Drop.REVOKED
+
+    def _announcement(self, datagram: bytes) -> Announcement | None:
+        body = None if self._credentials is None else self._codec.announcement(datagram)
+        if body is None:
+            return None
+        try:
+            return _announcements.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+
+
+def _require_member(ring: KeyRing, identity: Identity | None, address: int, now_s: float) -> Certificate:
+    assert ring.authority is not None
+    if identity is None:
+        raise ConfigurationError(
+            f"identity: network {ring.network!r} tells its members apart; make one with `roamcast key certify`"
+        )
+    certificate = own_certificate(identity, ring.authority, ring.network, now_s)
+    if certificate.address != address:
+        raise ConfigurationError(f"address = {address}: the identity's is {certificate.address}; leave it out")
+    return certificate

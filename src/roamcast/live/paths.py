@@ -1,0 +1,76 @@
+"""Over which groups of which interfaces neighbours are heard, and so over which ones a broadcast has to go.
+
+A node may be heard over IPv6 and IPv4, by multicast and by broadcast. To send every frame over all of them would waste
+the channel. Beacons go over all; the group over which a neighbour's beacon came is one over which it can be reached. A
+broadcast takes the fewest groups of each interface that reach every neighbour there. Pure.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from roamcast.live.endpoints import Endpoint
+
+NODES_MAX = 4096
+
+
+class _Heard:
+    def __init__(self) -> None:
+        self.last_s = 0.0
+        self.groups: dict[Endpoint, float] = {}
+
+
+class Paths:
+    def __init__(self) -> None:
+        self._nodes: dict[int, _Heard] = {}
+
+    def __len__(self) -> int:
+        """Neighbours."""
+        return len(self._nodes)
+
+    def __contains__(self, node: int) -> bool:
+        return node in self._nodes
+
+    def heard(self, node: int, group: Endpoint | None, now_s: float) -> bool:
+        """A datagram of the node arrived; true if it is the first, or the first over this group."""
+        heard = self._nodes.get(node)
+        is_new = heard is None
+        if heard is None:
+            if len(self._nodes) >= NODES_MAX:
+                del self._nodes[min(self._nodes, key=lambda each: self._nodes[each].last_s)]
+            heard = self._nodes[node] = _Heard()
+        heard.last_s = now_s
+        if group is not None:
+            is_new = is_new or group not in heard.groups
+            heard.groups[group] = now_s
+        return is_new
+
+    def expire(self, before_s: float) -> list[int]:
+        """Forgets what was not heard since then; returns the neighbours that are gone."""
+        gone = [node for node, heard in self._nodes.items() if heard.last_s < before_s]
+        for node in gone:
+            del self._nodes[node]
+        for heard in self._nodes.values():
+            heard.groups = {group: last_s for group, last_s in heard.groups.items() if last_s >= before_s}
+        return gone
+
+    def forget_groups(self, groups: Iterable[Endpoint]) -> None:
+        """Their interface is gone."""
+        closed = set(groups)
+        for heard in self._nodes.values():
+            heard.groups = {group: last_s for group, last_s in heard.groups.items() if group not in closed}
+
+    def choose(self, groups: Sequence[Sequence[Endpoint]]) -> tuple[Endpoint, ...]:
+        """Of each interface, the groups to which a broadcast goes; the preferred one where there is no neighbour."""
+        chosen: list[Endpoint] = []
+        for of_interface in groups:
+            chosen += self._fewest(of_interface)
+        return tuple(chosen)
+
+    def _fewest(self, groups: Sequence[Endpoint]) -> list[Endpoint]:
+        reached = {group: {node for node, heard in self._nodes.items() if group in heard.groups} for group in groups}
+        missing: set[int] = set().union(*reached.values())
+        chosen: list[Endpoint] = []
+        while missing:
+            best = max(groups, key=lambda group: len(reached[group] & missing))  # of equal ones the first
+            chosen.append(best)
+            missing -= reached[best]
+        return chosen or list(groups[:1])

@@ -1,0 +1,129 @@
+"""Live nodes from Python, over loopback."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import roamcast
+from roamcast.interests import Topics, parse_interest
+
+PATIENCE_S = 20
+
+
+def endpoints(count: int) -> list[str]:
+    """Places on loopback that are free now."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    found = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+    for each in sockets:
+        each.close()
+    return found
+
+
+def talk(work: Callable[[roamcast.Node, roamcast.Node], Awaitable[None]], **settings: Any) -> None:
+    """Runs `work` with two nodes that hear each other."""
+
+    async def run() -> None:
+        here, there = endpoints(2)
+        settings.setdefault("protocol", "flooding")
+        async with (
+            roamcast.Node(1, listen=here, peers=[there], **settings) as a,
+            roamcast.Node(2, listen=there, peers=[here], **settings) as b,
+        ):
+            await asyncio.wait_for(work(a, b), PATIENCE_S)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", ["flooding", "waymark"])
+def test_an_event_reaches_the_subscription_that_it_matches(protocol: str) -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        fires = b.subscribe("fire/**")
+        floods = b.subscribe(parse_interest("topics", "flood/*"))
+        while a.counters["neighbours"] == 0 and protocol != "flooding":
+            await asyncio.sleep(0.05)
+        published = await a.publish("fire/north", b"smoke")
+        await a.publish("flood/east", b"2 m")
+        fire, flood = await anext(fires), await anext(floods)
+        assert (fire.event.id, fire.event.content, fire.event.payload) == (published.event.id, "fire/north", b"smoke")
+        assert (flood.event.content, flood.event.publisher) == ("flood/east", 1)
+        assert 0 <= fire.latency_s < PATIENCE_S
+
+    talk(work, protocol=protocol)
+
+
+def test_a_closed_subscription_ends_its_loop() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        subscription = b.subscribe("fire/**")
+        await a.publish("fire/north")
+        seen = []
+        async for delivery in subscription:
+            seen.append(delivery.event.content)
+            subscription.close()
+        assert seen == ["fire/north"]
+        assert b.counters["subscriptions"] == 0
+
+    talk(work)
+
+
+def test_a_slow_reader_loses_the_oldest_and_is_told() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        slow, quick = b.subscribe("n/*", queue_max=2), b.subscribe("n/*")
+        for number in range(5):
+            await a.publish(f"n/{number}")
+            await anext(quick)
+        assert slow.lost == 3
+        assert [(await anext(slow)).event.content for _ in range(2)] == ["n/3", "n/4"]
+
+    talk(work)
+
+
+def test_leaving_the_node_ends_every_loop() -> None:
+    async def run() -> list[roamcast.Delivery]:
+        (here,) = endpoints(1)
+        async with roamcast.Node(1, peers=[here]) as node:
+            subscription = node.subscribe("a/**")
+        return [delivery async for delivery in subscription]
+
+    assert asyncio.run(run()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "payload", "language", "named"),
+    [
+        ("fire/north", "smoke", "topics", "payload: str is not bytes"),
+        ("fire/*", b"", "topics", "is not a topic"),
+        (3, b"", "topics", "is not text"),
+        ("3", b"", "intervals", "is not a number"),
+        (True, b"", "intervals", "is not a number"),
+        (float("nan"), b"", "intervals", "is not a number"),
+        ("x/y", b"0" * 300_000, "topics", "at most"),
+    ],
+)
+def test_what_cannot_be_published_is_refused_at_the_call(content: Any, payload: Any, language: str, named: str) -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        with pytest.raises(roamcast.ConfigurationError, match=named):
+            await a.publish(content, payload)
+
+    talk(work, language=language)
+
+
+def test_interests_are_checked_at_the_call() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        with pytest.raises(roamcast.ConfigurationError, match="interest"):
+            a.subscribe("fire//north")
+        with pytest.raises(roamcast.ConfigurationError, match="not of the node's language"):
+            a.subscribe(parse_interest("intervals", "1..2"))
+        assert isinstance(a.subscribe("fire/**").interest, Topics)
+
+    talk(work)
+
+
+def test_a_node_that_does_not_run_says_so() -> None:
+    node = roamcast.Node(1, peers=["127.0.0.1:9"])
+    with pytest.raises(roamcast.ConfigurationError, match="not running"):
+        node.subscribe("a")

@@ -1,0 +1,297 @@
+"""Live nodes with identities: who says what is proved from end to end, whoever carries it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from time import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from roamcast.errors import ConfigurationError
+from roamcast.events import Event, event_id
+from roamcast.interests import parse_interest
+from roamcast.live.authority import new_authority
+from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, Frame
+from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
+from roamcast.live.keys import new_ring, read_ring, write_ring
+from roamcast.live.node import Delivery, Node, NodeSettings
+from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
+from roamcast.live.sealing import SEAL_BYTES
+from roamcast.live.secret_files import write_secret
+from roamcast.live.signing import Signer
+from roamcast.protocols.flooding.messages import Flood
+from roamcast.testing.endpoints import free_endpoints
+
+TIMEOUT_S = 20.0
+BEACON_BYTES = SEAL_BYTES + HEADER_BYTES + SIGNATURE_BYTES
+
+
+class Members:
+    """Nodes in a line on the loopback interface, certified by one authority."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = new_authority("roamcast")
+        self.ring = new_ring("roamcast", 0.0, self.authority.public)
+        self.nodes: dict[str, Node] = {}
+        self.got: dict[str, list[tuple[int, Any]]] = {}
+        self.modulators: list[int | None] = []
+        write_ring(folder / "net.key", self.ring)
+
+    def certify(self, name: str, **rights: Any) -> Identity:
+        identity = new_identity()
+        now_s = int(time())
+        certificate = Certificate("roamcast", identity.public, name, now_s, now_s + 3600, **rights)
+        self.authority, statement = self.authority.certified(certificate)
+        identity = msgspec.structs.replace(identity, certificate=statement)
+        write_secret(self.folder / f"{name}.node", identity, "identity")
+        return identity
+
+    async def open(self, name: str, listen: tuple[str, int], peers: list[tuple[str, int]], **more: Any) -> Node:
+        settings = NodeSettings(
+            address=read_identity(self.folder / f"{name}.node").address,
+            language="topics",
+            listen=listen,
+            peers=tuple(peers),
+            key=self.folder / "net.key",
+            identity=self.folder / f"{name}.node",
+            **more,
+        )
+        self.got[name] = []
+
+        def take(delivery: Delivery) -> None:
+            self.got[name].append((delivery.event.publisher, delivery.event.content))
+            self.modulators.append(delivery.modulated_by)
+
+        node = self.nodes[name] = await Node.open(settings, take)
+        return node
+
+    async def line(self, *names: str) -> None:
+        ends = free_endpoints(len(names))
+        for place, name in enumerate(names):
+            near = [ends[at] for at in (place - 1, place + 1) if 0 <= at < len(names)]
+            await self.open(name, ends[place], near)
+
+    def lost(self, name: str) -> dict[str, int]:
+        found: dict[str, int] = self.nodes[name].counters()["frames_lost"]
+        return found
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+
+def live(folder: Path, scene: Callable[[Members], Coroutine[Any, Any, None]]) -> None:
+    async def play() -> None:
+        members = Members(folder)
+        try:
+            await scene(members)
+        finally:
+            for node in members.nodes.values():
+                node.close()
+
+    asyncio.run(play())
+
+
+def test_signed_events_cross_relays_and_forged_ones_do_not(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob", "carol"):
+            members.certify(name)
+        mallory = members.certify("mallory")
+        await members.line("alice", "bob", "mallory", "carol")
+        members.nodes["carol"].subscribe(parse_interest("topics", "fire/**"))
+        alice = members.nodes["alice"].settings.address
+        members.nodes["alice"].publish("fire/north")
+        await members.until(lambda: members.got["carol"] == [(alice, "fire/north")])
+        host = members.nodes["mallory"]._host  # a member that has turned: it sends what it likes
+        forged = Event(event_id(alice, 999), time(), "fire/forged")
+        signed_by_mallory = Signer("roamcast", mallory, certificate(members, mallory)).published(forged)
+        changed = Event(event_id(alice, 998), time(), "fire/changed", signature=bytes(64))
+        claimed = mallory.address.to_bytes(4, "big") + bytes(64)
+        for event in (forged, signed_by_mallory, changed, msgspec.structs.replace(forged, signature=claimed)):
+            host.link.broadcast(Flood(1, event))
+        await members.until(lambda: sum(members.lost("carol").values()) >= 4)
+        assert members.lost("carol") == {"unsigned": 1, "forged statement": 2, "forbidden": 1}
+        assert len(members.got["carol"]) == 1
+        members.nodes["alice"].publish("fire/south")
+        await members.until(lambda: len(members.got["carol"]) == 2)
+
+    live(tmp_path, scene)
+
+
+def certificate(members: Members, identity: Identity) -> Certificate:
+    assert identity.certificate is not None
+    return msgspec.msgpack.decode(identity.certificate.body, type=Certificate)
+
+
+def test_a_revocation_told_to_one_node_reaches_all(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob", "carol"):
+            members.certify(name)
+        await members.line("alice", "bob", "carol")
+        members.nodes["alice"].subscribe(parse_interest("topics", "**"))
+        members.nodes["carol"].publish("fire/before")
+        await members.until(lambda: len(members.got["alice"]) == 1)
+        members.authority, told = members.authority.revoked("carol", time())
+        path = tmp_path / "net.key"
+        write_ring(path, msgspec.structs.replace(read_ring(path), revoked=tuple(told)), replace=True)
+        members.nodes["alice"].reload()
+        await asyncio.sleep(0.3)
+        with pytest.raises(ConfigurationError, match="is revoked"):
+            members.nodes["carol"].publish("fire/after")
+        host = members.nodes["carol"]._host  # which does not care
+        host.link.broadcast(Flood(1, Event(event_id(carol_address(members), 7), time(), "fire/x", signature=bytes(64))))
+        await members.until(lambda: members.lost("bob").get("revoked", 0) > 0)
+        assert len(members.got["alice"]) == 1
+
+    live(tmp_path, scene)
+
+
+def carol_address(members: Members) -> int:
+    return members.nodes["carol"].settings.address
+
+
+def test_a_node_that_comes_later_learns_of_revocations_and_members(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob", "carol"):
+            members.certify(name)
+        members.authority, told = members.authority.revoked("carol", time())
+        ends = free_endpoints(2)
+        plain = read_ring(tmp_path / "net.key")
+        write_ring(tmp_path / "net.key", msgspec.structs.replace(plain, revoked=tuple(told)), replace=True)
+        alice = await members.open("alice", ends[0], [ends[1]])
+        write_ring(tmp_path / "net.key", plain, replace=True)
+        await asyncio.sleep(0.1)
+        bob = await members.open("bob", ends[1], [ends[0]])
+        assert bob._guard is not None
+        assert alice._guard is not None
+        bob_knows, alice_knows = bob._guard._credentials, alice._guard._credentials
+        assert bob_knows is not None
+        assert alice_knows is not None
+        await members.until(lambda: bob_knows.digest == alice_knows.digest)
+        assert len(bob_knows.revocations()) == 1
+
+    live(tmp_path, scene)
+
+
+def test_access_rules_hold_at_the_publisher_at_relays_and_at_subscribers(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        alice = members.certify("alice", publishes=("fire/**",))
+        members.certify("bob", subscribes=("fire/north",))
+        members.certify("carol")
+        await members.line("alice", "carol", "bob")
+        bob, carol = members.nodes["bob"], members.nodes["carol"]
+        with pytest.raises(ConfigurationError, match=r"'fire/\*\*' is not what this node's certificate allows"):
+            bob.subscribe(parse_interest("topics", "fire/**"))
+        bob.subscribe(parse_interest("topics", "fire/north"))
+        carol.subscribe(parse_interest("topics", "**"))
+        with pytest.raises(ConfigurationError, match="'water/a' is not what this node's certificate allows"):
+            members.nodes["alice"].publish("water/a")
+        signer = Signer("roamcast", alice, certificate(members, alice))
+        event = signer.published(Event(event_id(alice.address, 5), time(), "water/a"))
+        members.nodes["alice"]._host.link.broadcast(Flood(1, event))
+        await members.until(lambda: members.lost("carol").get("forbidden") == 1)
+        bob._host.protocol.subscribe(parse_interest("topics", "**"))  # past its own check
+        members.nodes["alice"].publish("fire/south")
+        await members.until(lambda: members.lost("bob").get("forbidden") == 1)
+        members.nodes["alice"].publish("fire/north")
+        await members.until(lambda: len(members.got["bob"]) == 1)
+        assert [content for _, content in members.got["carol"]] == ["fire/south", "fire/north"]
+
+    live(tmp_path, scene)
+
+
+def test_events_of_a_modulator_are_signed_by_it_and_say_so(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        alice = members.certify("alice")
+        broker = members.certify("broker", modulates=True)
+        members.certify("bob")
+        await members.line("broker", "bob")
+        members.nodes["bob"].subscribe(parse_interest("topics", "**"))
+        members.nodes["broker"]._host.broadcast(Flood(1, Event(event_id(alice.address, 1), time(), "fire/changed")))
+        await members.until(lambda: members.got["bob"] == [(alice.address, "fire/changed")])
+        assert members.modulators == [broker.address]
+
+    live(tmp_path, scene)
+
+
+def test_a_node_without_an_identity_is_told_how_to_get_one(tmp_path: Path) -> None:
+    members = Members(tmp_path)
+    peers = (("127.0.0.1", 9),)
+
+    async def start(**more: Any) -> None:
+        await Node.open(
+            NodeSettings(language="topics", peers=peers, key=tmp_path / "net.key", **more), lambda delivery: None
+        )
+
+    with pytest.raises(ConfigurationError, match="roamcast key certify"):
+        asyncio.run(start(address=1))
+    members.certify("alice")
+    with pytest.raises(ConfigurationError, match="address = 1: the identity's is"):
+        asyncio.run(start(address=1, identity=tmp_path / "alice.node"))
+
+
+def test_nobody_without_the_key_gets_an_answer(tmp_path: Path) -> None:
+    """Whatever a stranger sends, not one datagram is sent because of it; beacons come in their own time."""
+
+    async def scene(members: Members) -> None:
+        members.certify("alice")
+        alice_end, stranger_end = free_endpoints(2)
+        alice = await members.open("alice", alice_end, [stranger_end])
+        heard: list[bytes] = []
+        beacons: list[bytes] = []
+
+        class Stranger(asyncio.DatagramProtocol):
+            def datagram_received(self, data: bytes, addr: Any) -> None:
+                (beacons if len(data) == BEACON_BYTES else heard).append(data)
+
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(Stranger, local_addr=stranger_end)
+        await members.until(lambda: len(heard) == 1)  # its announcement
+        codec = Codec("roamcast", "flooding", Flood)
+        address = alice.settings.address
+        plain = codec.encode(Datagram(Frame.UNICAST, 5, address, 1, Flood(1, Event(event_id(5, 1), 0.0, "a"))))
+        for data in (plain, heard[0], heard[0][:-1], b"\xcb\x02" + bytes(60), bytes(1400)):
+            before = sum(members.lost("alice").values())
+            for _ in range(50):
+                transport.sendto(data, alice_end)
+            await members.until(lambda before=before: sum(members.lost("alice").values()) >= before + 50)  # type: ignore[misc]
+        await asyncio.sleep(0.2)
+        assert len(heard) == 1
+        assert len(beacons) < 10
+        transport.close()
+
+    live(tmp_path, scene)
+
+
+def test_a_quota_limits_each_peer_and_forgets_the_oldest() -> None:
+    quotas = Quotas(Quota(datagrams_per_s=10, datagrams_burst=5, bytes_per_s=1000, bytes_burst=1000))
+    assert [quotas.allows(1, 10, 0.0) for _ in range(6)] == [True] * 5 + [False]
+    assert quotas.allows(2, 10, 0.0), "another peer's share is its own"
+    assert quotas.allows(1, 10, 0.1)
+    assert not quotas.allows(1, 10, 0.1)
+    assert not quotas.allows(3, 1001, 0.1)
+    assert not quotas.allows(1, 10, -5.0), "a clock that goes back gives nothing"
+    for peer in range(2 * PEERS_MAX):
+        quotas.allows(peer, 1, 1.0)
+    assert len(quotas) == PEERS_MAX
+
+
+def test_a_peer_over_its_quota_is_not_heard(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob"):
+            members.certify(name)
+        ends = free_endpoints(2)
+        quota = Quota(datagrams_per_s=0.001, datagrams_burst=20)
+        await members.open("alice", ends[0], [ends[1]], quota=quota)
+        await members.open("bob", ends[1], [ends[0]])
+        members.nodes["alice"].subscribe(parse_interest("topics", "**"))
+        for _ in range(60):
+            members.nodes["bob"].publish("fire/north")
+        await members.until(lambda: members.lost("alice").get("quota", 0) >= 40)
+        assert 10 <= len(members.got["alice"]) <= 20
+
+    live(tmp_path, scene)
