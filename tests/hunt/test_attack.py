@@ -26,6 +26,13 @@ def test_a_network_survives_nonsense_and_recovers(name: str, seed: int) -> None:
     assert outcome.delivered == outcome.expected
 
 
+@pytest.mark.parametrize("name", DEPLOYABLE)
+def test_a_network_with_identities_recovers_from_a_member(name: str) -> None:
+    outcome = attack(Attack(name, MESSAGES, 1, PARAMETERS.get(name, {}), identified=True))
+    assert outcome.frames_per_message < 50
+    assert outcome.delivered == outcome.expected
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_nonsense_is_of_every_kind_and_passes_the_decoder(name: str) -> None:
     union: Any = PROTOCOLS[name].messages

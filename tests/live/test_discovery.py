@@ -98,6 +98,9 @@ def test_silence_is_mentioned_once_and_again_only_after_a_neighbour_and_a_pause(
     [
         (Drop.FORGED, "roamcast key show"),
         (Drop.UNKNOWN_KEY, "copy the current one"),
+        (Drop.UNKNOWN_SENDER, "certify all nodes by the same"),
+        (Drop.EXPIRED, "set the clocks right"),
+        (Drop.REVOKED, "they were revoked"),
         (Drop.UNSEALED, "start them with --key"),
         (Drop.FOREIGN_MAGIC, "start this one with --key"),
         (Drop.FOREIGN_VERSION, "another version of Roamcast"),

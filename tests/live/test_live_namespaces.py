@@ -1,14 +1,18 @@
-"""Nodes on machines of their own, made of network namespaces: they find each other without a list, with a key."""
+"""Nodes on machines of their own, which are network namespaces: they find each other, sealed and signed."""
 
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from roamcast.live.authority import new_authority
 from roamcast.live.codec import DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX
+from roamcast.live.identity import Certificate, new_identity
 from roamcast.live.keys import new_ring, write_ring
+from roamcast.live.secret_files import write_secret
 from roamcast.testing.namespaces import Fleet, LiveNode, Machines, why_impossible
 
 IMPOSSIBLE = why_impossible()
@@ -17,78 +21,105 @@ pytestmark = pytest.mark.skipif(IMPOSSIBLE is not None, reason=str(IMPOSSIBLE))
 IPV4_ONLY, IPV6_ONLY, BOTH = (1, 2, 3), (4, 5, 6), (7, 8, 9, 10)
 
 
+class Scene:
+    """Ten machines, each with a certified node."""
+
+    def __init__(self, folder: Path) -> None:
+        self.machines = Machines(10)
+        self.address: dict[int, int] = {}  # of the node on a machine
+        self.machine: dict[int, int] = {}  # of a node
+        self.nodes: dict[int, LiveNode] = {}  # by machine
+        self._folder = folder
+        self._fleet: Fleet | None = None
+
+    def start(self) -> None:
+        authority = new_authority("roamcast")
+        write_ring(self._folder / "net.key", new_ring("roamcast", 0.0, authority.public))
+        now_s = int(time.time())
+        options: dict[str, list[str]] = {}
+        for machine in self.machines.machines:
+            identity = new_identity()
+            certificate = Certificate("roamcast", identity.public, str(machine), now_s - 60, now_s + 3600)
+            authority, statement = authority.certified(certificate)
+            file = self._folder / f"{machine}.node"
+            write_secret(file, msgspec.structs.replace(identity, certificate=statement), "identity")
+            self.address[machine] = identity.address
+            self.machine[identity.address] = machine
+            words = ["--json", "--log-format", "json", "--protocol", "flooding"]
+            words += ["--language", "intervals", "--subscribe", "0..100"]
+            words += ["--key", str(self._folder / "net.key"), "--identity", str(file), "--state", str(self._folder)]
+            options[self.machines.name(machine)] = words
+        self._fleet = Fleet(options)
+        self.nodes = dict(zip(self.machines.machines, self._fleet.nodes, strict=True))
+
+    def close(self) -> None:
+        if self._fleet is not None:
+            self._fleet.close()
+        self.machines.close()
+
+    def neighbours(self, machine: int, count: int) -> set[int]:
+        """The machines whose nodes are the next ones that it hears for the first time."""
+        return {self.machine[self.nodes[machine].next("neighbour")["node"]] for _ in range(count)}
+
+    def deliver(self, publisher: int, content: int, *, without: tuple[int, ...] = ()) -> None:
+        """An event reaches all nodes but those."""
+        self.nodes[publisher].say(f"publish {content}")
+        for machine, node in self.nodes.items():
+            if machine != publisher and machine not in without:
+                assert node.next("delivered", content=content)["publisher"] == self.address[publisher]
+
+    def settled(self, machine: int, neighbours: int) -> dict[str, Any]:
+        """The counters of a node once it has so many neighbours."""
+        for _ in range(100):
+            self.nodes[machine].say("stats")
+            stats = self.nodes[machine].next("stats")
+            if stats["neighbours"] == neighbours:
+                return stats
+            time.sleep(0.1)
+        raise AssertionError(stats)
+
+
 @pytest.fixture
-def machines() -> Iterator[Machines]:
-    machines = Machines(10)
-    yield machines
-    machines.close()
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    scene.close()
 
 
-def start(machines: Machines, folder: Path, *options: str) -> Fleet:
-    write_ring(folder / "net.key", new_ring("roamcast", 0.0))
-    common = ["--json", "--log-format", "json", "--protocol", "flooding", *options]
-    common += ["--language", "intervals", "--subscribe", "0..100"]
-    common += ["--key", str(folder / "net.key"), "--state", str(folder)]
-    return Fleet({machines.name(each): ["--address", str(each), *common] for each in machines.machines})
-
-
-def deliver(nodes: dict[int, LiveNode], publisher: int, content: int, *, without: tuple[int, ...] = ()) -> None:
-    nodes[publisher].say(f"publish {content}")
-    for address, node in nodes.items():
-        if address != publisher and address not in without:
-            assert node.next("delivered", content=content)["publisher"] == publisher
-
-
-def audible(address: int) -> set[int]:
+def audible(machine: int) -> set[int]:
     """Whom a node hears: those with whom it has an IP version in common."""
-    deaf_to = IPV6_ONLY if address in IPV4_ONLY else IPV4_ONLY if address in IPV6_ONLY else ()
-    return {*IPV4_ONLY, *IPV6_ONLY, *BOTH} - {address, *deaf_to}
+    deaf_to = IPV6_ONLY if machine in IPV4_ONLY else IPV4_ONLY if machine in IPV6_ONLY else ()
+    return {*IPV4_ONLY, *IPV6_ONLY, *BOTH} - {machine, *deaf_to}
 
 
-def settled(node: LiveNode, neighbours: int) -> dict[str, Any]:
-    """Its counters once it has this many neighbours."""
-    for _ in range(100):
-        node.say("stats")
-        stats = node.next("stats")
-        if stats["neighbours"] == neighbours:
-            return stats
-        time.sleep(0.1)
-    raise AssertionError(stats)
-
-
-def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(machines: Machines, tmp_path: Path) -> None:
+def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(scene: Scene) -> None:
+    machines = scene.machines
     for machine in machines.machines:
         machines.connect(machine, ipv4=machine not in IPV6_ONLY, ipv6=machine not in IPV4_ONLY)
-    fleet = start(machines, tmp_path)
-    nodes = dict(zip(machines.machines, fleet.nodes, strict=True))
-    try:
-        heard = {address: audible(address) for address in nodes}
-        for address, node in nodes.items():
-            assert {node.next("neighbour")["node"] for _ in heard[address]} == heard[address]
-        deliver(nodes, 1, 11)  # to the nodes without IPv4 over one that has both
-        deliver(nodes, 6, 66)
+    scene.start()
+    assert scene.nodes[1].next("started")["security"] == "sealed and signed"
+    for machine in machines.machines:
+        assert scene.neighbours(machine, len(audible(machine))) == audible(machine)
+    scene.deliver(1, 11)  # to the nodes without IPv4 over one that has both
+    scene.deliver(6, 66)
 
-        machines.disconnect(10)
-        machines.unplug(9)
-        for address in (9, 10):
-            nodes[address].next("interface-gone", interface="eth0")
-        deliver(nodes, 2, 22, without=(9, 10))
-        for address in (1, 4, 7):
-            for gone in (9, 10):
-                if gone in heard[address]:
-                    nodes[address].next("neighbour-gone", node=gone)
-        machines.plug_in(9)
-        machines.connect(10, mtu_bytes=1280)
-        for address in (9, 10):
-            nodes[address].next("interface", name="eth0")
-            for other in (1, 4, 7):
-                nodes[other].next("neighbour", node=address)
-        deliver(nodes, 3, 33)
-        deliver(nodes, 10, 99)
-
-        stats = settled(nodes[10], 9)
-        assert stats["interfaces"] == ["eth0"]
-        assert stats["frame_bytes_max"] == 1280 - 48 - (DATAGRAM_BYTES_MAX - FRAME_BYTES_MAX)
-        assert stats["delivered"] == 3  # not what was published while it was away
-    finally:
-        fleet.close()
+    machines.disconnect(10)
+    machines.unplug(9)
+    for machine in (9, 10):
+        scene.nodes[machine].next("interface-gone", interface="eth0")
+    scene.deliver(2, 22, without=(9, 10))
+    for machine in (1, 4, 7):
+        for gone in (9, 10):
+            scene.nodes[machine].next("neighbour-gone", node=scene.address[gone])
+    machines.plug_in(9)
+    machines.connect(10, mtu_bytes=1280)
+    for machine in (9, 10):
+        scene.nodes[machine].next("interface", name="eth0")
+        for other in (1, 4, 7):
+            scene.nodes[other].next("neighbour", node=scene.address[machine])
+    stats = scene.settled(10, 9)
+    scene.deliver(3, 33)
+    scene.deliver(10, 99)
+    assert stats["interfaces"] == ["eth0"]
+    assert stats["frame_bytes_max"] == 1280 - 48 - (DATAGRAM_BYTES_MAX - FRAME_BYTES_MAX)
+    assert stats["delivered"] == 2, "not what was published while it was away"

@@ -240,7 +240,6 @@ def test_nobody_without_the_key_gets_an_answer(tmp_path: Path) -> None:
     async def scene(members: Members) -> None:
         members.certify("alice")
         alice_end, stranger_end = free_endpoints(2)
-        alice = await members.open("alice", alice_end, [stranger_end])
         heard: list[bytes] = []
         beacons: list[bytes] = []
 
@@ -250,6 +249,7 @@ def test_nobody_without_the_key_gets_an_answer(tmp_path: Path) -> None:
 
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(Stranger, local_addr=stranger_end)
+        alice = await members.open("alice", alice_end, [stranger_end])
         await members.until(lambda: len(heard) == 1)  # its announcement
         codec = Codec("roamcast", "flooding", Flood)
         address = alice.settings.address

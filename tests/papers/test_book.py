@@ -20,7 +20,7 @@ title = "A duel"
 description = "Two protocols, two densities."
 protocols = ["flooding", "gossip"]
 seeds = 3
-measures = ["delivery_ratio", "latency_ms_mean", "airtime_per_delivery_ms"]
+measures = ["delivery_ratio", "within_100ms", "latency_ms_mean", "airtime_per_delivery_ms"]
 [scenario]
 area_m = 400
 duration_s = 12
@@ -78,7 +78,11 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     conductor = Conductor(file, tmp_path / "out", master="local[2]")
     conductor.conduct(spark, precise=Precision(spark, conductor.store))
     book = tmp_path / "book"
-    keep(spark, conductor.store, book)
+    searched = tmp_path / "capacity"
+    searched.mkdir()
+    rates = '{"label": "gossip", "passes": {"rate_per_s": 1.5}, "fails": {"rate_per_s": 1.8}}'
+    (searched / "capacity.json").write_text(f'{{"publishers": 4, "capacities": [{rates}]}}', encoding="utf-8")
+    keep(spark, conductor.store, book, searched)
     (book / NOTES).write_text("Gossip is cheaper, because it flips coins.\n", encoding="utf-8")
     shutil.rmtree(tmp_path / "out")
     written = write_arena(book)
@@ -86,6 +90,9 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     page = (book / "arena.md").read_text(encoding="utf-8")
     assert "12 runs, 3 seeds per point" in page
     assert "Gossip is cheaper, because it flips coins." in page
+    assert "| gossip | 1.5 | 6 | 1.8 |" in page
+    assert "| nodes 15 |" in page[page.index("## Which protocol when") :]
+    assert (book / "figures" / "arena-map.svg").exists()
     assert re.search(r"^\| 15 \| gossip \| 3 \|", page, re.MULTILINE)
 
 

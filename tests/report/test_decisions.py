@@ -9,7 +9,15 @@ import pytest
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.plan import plan_table, points, replicates
 from roamcast.errors import ConfigurationError
-from roamcast.report.decisions import AIRTIME, DELIVERY, collapse_table, collapsed_points, decision_table, decisions
+from roamcast.report.decisions import (
+    AIRTIME,
+    DELIVERY,
+    collapse_table,
+    collapsed_points,
+    crossed_table,
+    decision_table,
+    decisions,
+)
 from roamcast.report.maps import decision_map, profiles
 from roamcast.report.markdown import markdown_table, put_between_marks
 
@@ -78,6 +86,19 @@ def test_the_short_table_has_the_ends_of_the_sweeps_and_where_they_meet(campaign
     assert [row[0].text for row in rows][:3] == ["where all sweeps meet", "nodes 60", "speed max 20 m/s"]
     assert "nodes 45" not in [row[0].text for row in rows]
     assert len(decision_table(campaign, plan, measured(plan)).rows) == 5
+
+
+def test_where_axes_cross_there_is_a_column_per_value_of_the_first(campaign: Campaign, tmp_path: Path) -> None:
+    path = tmp_path / "cross.toml"
+    path.write_text(STAR[: STAR.index("[[grid]]")] + STAR[STAR.rindex("[[grid]]") :], encoding="utf-8")
+    crossing = load_campaign(path)
+    plan = planned(crossing)
+    table = crossed_table(crossing, plan, measured(plan))
+    assert table.columns == ["", "nodes 30", "nodes 60"]
+    assert [row[0].text for row in table.rows] == ["speed max 10 m/s", "speed max 20 m/s"]
+    assert {cell.text for row in table.rows for cell in row[1:]} == {"gossip"}
+    plan = planned(campaign)
+    assert crossed_table(campaign, plan, measured(plan)).rows == []
 
 
 def test_without_the_measures_there_is_no_decision(campaign: Campaign) -> None:

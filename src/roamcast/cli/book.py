@@ -20,20 +20,28 @@ def book(
     capacity: Annotated[
         Path | None, typer.Option(help="With --arena: keep the answer of roamcast capacity from this directory, too.")
     ] = None,
+    arena_map: Annotated[
+        Path | None, typer.Option("--map", help="First keep the results of this campaign as the arena's map.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Make the book of results from stored summaries."""
     if capacity is not None and (arena is None or not (capacity / "capacity.json").exists()):
         raise ConfigurationError(f"--capacity: {str(capacity)!r} needs --arena, and must hold capacity.json")
-    if arena is not None:
+    if arena is not None or arena_map is not None:
         from roamcast.campaign.session import LOCAL, spark_session
         from roamcast.campaign.store import Store
-        from roamcast.papers.arena import keep
+        from roamcast.papers.arena import keep, keep_map
 
-        store = Store(arena)
-        store.manifest()  # refuses what is no campaign before Spark is started
-        with spark_session(LOCAL, trace_bytes=store.trace_bytes()) as session:
-            keep(session, store, directory, capacity)
+        stores = [None if place is None else Store(place) for place in (arena, arena_map)]
+        for store in filter(None, stores):
+            store.manifest()  # refuses what is no campaign before Spark is started
+        trace_bytes = sum(store.trace_bytes() for store in stores if store is not None)
+        with spark_session(LOCAL, trace_bytes=trace_bytes) as session:
+            if stores[0] is not None:
+                keep(session, stores[0], directory, capacity)
+            if stores[1] is not None:
+                keep_map(session, stores[1], directory)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})

@@ -206,6 +206,9 @@ def vacuum(directory: Directory, as_json: AsJson = False) -> None:
 def decide(
     directory: Directory,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    counts: Annotated[
+        Literal["delivery", "speed", "airtime"], typer.Option(help="What counts, in a table where axes cross.")
+    ] = "airtime",
     ends: Annotated[bool, typer.Option("--ends", help="Only the ends of the sweeps and where they meet.")] = False,
     into: Annotated[
         Path | None, typer.Option(help="Replace the table between the marks <!-- decisions --> of this Markdown file.")
@@ -214,8 +217,12 @@ def decide(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which protocol to choose where, from a campaign's runs."""
-    from roamcast.report.decisions import decision_table
+    """Say which protocol to choose where, from a campaign's runs.
+
+    Where the axes of a grid cross, one row per combination and one column per value of its first axis; otherwise one
+    row per place and one column for each thing that may count.
+    """
+    from roamcast.report.decisions import AIRTIME, DELIVERY, SPEED, crossed_table, decision_table
     from roamcast.report.markdown import markdown_table, put_between_marks
 
     _verified(directory)
@@ -223,7 +230,12 @@ def decide(
     plan = store.plan().drop_columns("run").to_pandas()
     analysis = _analysed(directory, master, conf)
     measured = plan[plan["run_id"].isin(analysis.runs["run_id"])]
-    table = decision_table(store.manifest().campaign, measured, analysis.runs, ends_only=ends)
+    campaign = store.manifest().campaign
+    table = crossed_table(
+        campaign, measured, analysis.runs, {"delivery": DELIVERY, "speed": SPEED, "airtime": AIRTIME}[counts]
+    )
+    if not table.rows:
+        table = decision_table(campaign, measured, analysis.runs, ends_only=ends)
     if not table.rows:
         raise ConfigurationError(f"{directory}: nobody to choose from; it needs two protocols that can be deployed")
     if into is not None:
@@ -233,7 +245,7 @@ def decide(
     elif markdown or into is not None:
         typer.echo(markdown_table(table))
     else:
-        print_table(store.manifest().campaign.title, table.columns, [[cell.text for cell in row] for row in table.rows])
+        print_table(campaign.title, table.columns, [[cell.text for cell in row] for row in table.rows])
 
 
 @app.command()

@@ -1,21 +1,21 @@
 """A network under attack by one of its own: a stranger that sends well-formed nonsense, then falls silent.
 
-Four nodes in a row run a protocol. A stranger that hears two of them sends random messages in the name of addresses
-that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is bounded. Once it
-has been silent for the time that the protocol states, every event is delivered again.
+Four nodes in a row run a protocol. A stranger that hears two of them sends random messages. Where nodes have
+identities, it sends in its own name and about itself only, as hosts drop everything else; otherwise in the name of
+addresses that it makes up, itself and the nodes among them. Nothing may raise, and the traffic that it causes is
+bounded. Once it has been silent for the time that the protocol states, every event is delivered again.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from roamcast.errors import PeerError
 from roamcast.hunt.nonsense import Nonsense
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol, Site
 from roamcast.protocols.catalogue import protocol_class
+from roamcast.protocols.contents import Contents
 from roamcast.seeds import derive
 from roamcast.testing import TinyNet, line
 
@@ -32,6 +32,7 @@ class Attack(msgspec.Struct, frozen=True):
     parameters: dict[str, Any] = {}
     interval_s: float = 0.01  # between two of them
     heal_s: float = 60.0  # silence before the events
+    identified: bool = False  # nodes have identities: the stranger sends in its own name only
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -48,15 +49,18 @@ def attack(plan: Attack) -> Outcome:
     random = derive(plan.seed, "stranger")
     addresses = [*range(NODES), STRANGER, STRANGER + 1]
     nonsense = Nonsense(protocol_class(plan.protocol).messages, random, addresses, [STRANGER, STRANGER + 1])
+    contents = Contents(protocol_class(plan.protocol).messages)
     before = net.frames.total()
     for _ in range(plan.messages):
         message = nonsense.message()
         victim = random.choice([1, NODES - 1])
-        sender = random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
+        sender = STRANGER if plan.identified else random.choice([STRANGER, STRANGER, STRANGER + 1, victim - 1])
+        if plan.identified and any(getattr(each, each.signed_by) != STRANGER for each in contents.records(message)):
+            continue  # a record that it cannot sign
         try:
-            with suppress(PeerError):  # what a host drops
-                net.host(victim).arrives(sender, message)
+            net.host(victim).arrives(sender, message)
             net.run(plan.interval_s)
+            net.records.clear()
         except Exception as error:
             error.add_note(f"after {message!r} from {sender} to {victim}; {plan!r}")
             raise
@@ -80,4 +84,5 @@ def _network(protocol: str, parameters: Mapping[str, Any], seed: int) -> TinyNet
         site=Site(600.0, 200.0, 150.0),
         positions_m={node: (50.0 + 120.0 * node, 100.0) for node in range(NODES)},
         oracle=True,
+        language="intervals",
     )

@@ -11,6 +11,9 @@ AGAIN_S = 600.0  # the same is not said more often
 _ADVICE: dict[Drop, str] = {
     Drop.FORGED: "their key is another one: compare the fingerprints that `roamcast key show` prints on both sides",
     Drop.UNKNOWN_KEY: "their key file is newer or older: copy the current one to every node",
+    Drop.UNKNOWN_SENDER: "their certificates do not come, or are of another authority: certify all nodes by the same",
+    Drop.EXPIRED: "their certificates are not valid now: renew them (`roamcast key certify`), or set the clocks right",
+    Drop.REVOKED: "they were revoked: certify them again if they are to be members",
     Drop.UNSEALED: "they have no key: start them with --key",
     Drop.FOREIGN_MAGIC: "they have a key and this node has none, or are no Roamcast nodes: start this one with --key",
     Drop.FOREIGN_VERSION: "they run another version of Roamcast: install the same on all nodes",

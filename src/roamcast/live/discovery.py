@@ -119,7 +119,7 @@ class Discovery:
             self._watch.look_after(NOT_READY_S)
         for name in changes.closed:
             self._host.link.neighbours.forget_interface(name)
-            self._notify(Notice(Level.INFO, "interface-gone", f"interface {name} is gone", {"interface": name}))
+            self._notify(Notice(Level.INFO, "interface-gone", f"interface {name} is down or gone", {"interface": name}))
         for interface in changes.opened:
             fields = msgspec.structs.asdict(interface)
             self._notify(Notice(Level.INFO, "interface", f"uses interface {interface}", fields))

@@ -14,7 +14,7 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
-from roamcast.interests import LANGUAGES, Interest
+from roamcast.interests import Interest
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
 from roamcast.live.credentials import Credentials
 from roamcast.live.herald import Announcement, Herald
@@ -22,7 +22,7 @@ from roamcast.live.identity import Certificate, Identity, own_certificate
 from roamcast.live.keys import KeyRing
 from roamcast.live.quotas import Quota, Quotas
 from roamcast.live.sealing import Sealer
-from roamcast.live.signing import Signer, Verifier
+from roamcast.live.signing import Signer, Verifier, signer_of
 from roamcast.protocols.api import Message
 from roamcast.protocols.contents import Contents
 from roamcast.seeds import Random
@@ -51,7 +51,7 @@ class Guard:
         self._now = now
         self._lost = lost
         self._contents = Contents(messages)
-        self._language = LANGUAGES[language]
+        self._language = language
         self._quotas = Quotas(quota or Quota())
         self._credentials: Credentials | None = None
         self._signer: Signer | None = None
@@ -100,8 +100,7 @@ class Guard:
             announce=announce,
             defer=lambda delay_s, call: loop.call_later(delay_s, call),
         )
-        self._herald.spread_revocations(self._revoked)
-        self._herald.start()
+        self._herald.start(self._revoked)
 
     def close(self) -> None:
         if self._herald is not None:
@@ -160,10 +159,12 @@ class Guard:
             raise ConfigurationError(f"subscribe: {str(interest)!r} is not what this node's certificate allows")
 
     def outgoing(self, message: Message) -> Message:
-        """The message as it leaves: events that this node has modulated are signed by it."""
-        if self._signer is None or not self._signer.certificate.modulates:
+        """The message as it leaves: this node's own records, and events that it has changed, are signed by it."""
+        if self._signer is None or not (self._contents.records(message) or self._contents.events(message)):
             return message
-        signed: Message = self._contents.with_events(message, self._signer.modulated)
+        # As its receivers see it: a whole number in a field for real ones, for instance, is a real one there.
+        arrives = self._codec.decode_message(self._codec.encode_message(message))
+        signed: Message = self._contents.changed(message if arrives is None else arrives, self._signer.outgoing)
         return signed
 
     # -- In ------------------------------------------------------------------------------------------------------
@@ -193,24 +194,45 @@ class Guard:
             self._herald.answer(announcement)
         return opened.sender, opened.datagram
 
-    def admits(self, message: Message, again: Callable[[], None]) -> bool:
-        """Whether everything in the message is proved and allowed; if not, it is dropped or comes `again`."""
-        for interest in self._contents.interests(message):
-            if type(interest) is not self._language:
-                self._lost(Drop.FOREIGN_LANGUAGE)
-                return False
-        if self._verifier is None:
-            return True
-        for event in self._contents.events(message):
-            unknown = self._verifier.unknown_signer(event)
-            if unknown is not None and self._herald is not None and not self._is_revoked(unknown):
-                self._herald.want(unknown, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
-                return False
-            reason = self._verifier.refusal(event, self._now())
-            if reason is not None:
-                self._lost(reason)
-                return False
-        return True
+    def admitted(self, message: Message, again: Callable[[], None]) -> Message | None:
+        """The message, if everything in it is proved and allowed, without records that are not. None: it was dropped,
+        or waits for a certificate and comes `again`."""
+        if not self._contents.speaks(message, self._language):
+            self._lost(Drop.FOREIGN_LANGUAGE)
+            return None
+        if self._verifier is None or self._herald is None:
+            return message
+        events = self._contents.events(message)
+        signers = list(map(signer_of, events))
+        if hasattr(message, "signed_by"):
+            signers.append(getattr(message, message.signed_by))
+        for signer in signers:
+            if self._is_missing(signer):
+                self._herald.want(signer, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
+                return None
+        now_s = self._now()
+        for reason in filter(None, [self._verifier.refusal(event, now_s) for event in events]):
+            self._lost(reason)
+            return None
+        kept: Message | None = self._contents.without(message, self._is_bad)
+        return kept
+
+    def _is_bad(self, record: Any) -> bool:
+        assert self._verifier is not None
+        assert self._herald is not None
+        signer = getattr(record, record.signed_by)
+        if self._is_missing(signer):  # the record will be told again
+            self._herald.want(signer, lambda: None, lambda: None)
+        reason = self._verifier.refused_record(record, self._now())
+        if reason is not None:
+            self._lost(reason)
+        return reason is not None
+
+    def _is_missing(self, signer: int) -> bool:
+        """Whether a certificate is needed that is not here."""
+        if self._credentials is None or self._credentials.statement(signer) is not None:
+            return False
+        return self._credentials.certificate(signer, self._now()) is Drop.UNKNOWN_SENDER
 
     def may_deliver(self, event: Event) -> bool:
         """The same once more where it counts, and whether this node may have the event."""
@@ -222,9 +244,6 @@ class Guard:
         if reason is not None:
             self._lost(reason)
         return reason is None
-
-    def _is_revoked(self, address: int) -> bool:
-        return self._credentials is not None and self._credentials.certificate(address, self._now()) is Drop.REVOKED
 
     def _announcement(self, datagram: bytes) -> Announcement | None:
         body = None if self._credentials is None else self._codec.announcement(datagram)

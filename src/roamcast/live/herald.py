@@ -81,7 +81,10 @@ class Herald:
         self._differs = False  # a neighbour's digest was another one
         self._held: list[_Held] = []
 
-    def start(self) -> None:
+    def start(self, revoked: tuple[Statement, ...]) -> None:
+        """Announces this node, and what is revoked as far as its operator or its former life knew."""
+        for statement in revoked:
+            self._credentials.add_revocation(statement, self._now())
         self._bad_news = self._credentials.revocations()
         self._send()
 
@@ -113,7 +116,8 @@ class Herald:
         for statement in statements:
             if self._credentials.add_revocation(statement, self._now()):
                 self._bad_news.append(statement)
-        self._soon()
+        if self._bad_news:
+            self._soon()
 
     def learn(self, announcement: Announcement) -> None:
         """Takes what the authority has signed. It does not matter who brings it."""

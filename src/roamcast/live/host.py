@@ -243,8 +243,9 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             if not self._is_closed:
                 self._handle(lambda: self._on_message(sender, message), b"")
 
-        if self._guard is None or self._guard.admits(message, again):
-            self.protocol.on_message(sender, message)
+        admitted = message if self._guard is None else self._guard.admitted(message, again)
+        if admitted is not None:
+            self.protocol.on_message(sender, admitted)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]

@@ -24,8 +24,8 @@ from roamcast.analysis.analyse import analyse
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.store import Store
 from roamcast.report import figures
-from roamcast.report.decisions import collapse_table, decision_table, decisions
-from roamcast.report.maps import MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
+from roamcast.report.decisions import QUESTIONS, collapse_table, crossed_table, decision_table, decisions
+from roamcast.report.maps import CROSSED_CAPTION, MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
 from roamcast.report.markdown import markdown_table
 from roamcast.report.pareto import limits, tradeoffs
 from roamcast.report.tables import Cell, Grid, point_table, shown_measures
@@ -33,6 +33,7 @@ from roamcast.report.winners import winners_table
 from roamcast.trace.measures import MEASURES
 
 KEPT = Path("data") / "arena"
+KEPT_MAP = Path("data") / "arena-map"  # of a campaign whose axes cross: its file, plan and runs
 NOTES = KEPT / "notes.md"
 CAPACITY = "capacity.json"
 PICTURES = ("arena-map", "arena-profiles")
@@ -56,6 +57,18 @@ def keep(session: SparkSession, store: Store, directory: Path, capacity: Path | 
     points.to_csv(kept / "points.csv", index=False, float_format="%.6g")
 
 
+def keep_map(session: SparkSession, store: Store, directory: Path) -> None:
+    """Stores what the table and the map of crossing axes need."""
+    runs = analyse(session, store).runs
+    plan = store.plan().drop_columns("run").to_pandas()
+    kept = directory / KEPT_MAP
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "campaign.toml").write_text(store.manifest().text, encoding="utf-8")
+    (kept / "command.txt").write_text(store.manifest().command + "\n", encoding="utf-8")
+    plan.to_csv(kept / "plan.csv", index=False)
+    runs[[*plan.columns, *QUESTIONS]].to_csv(kept / "runs.csv", index=False, float_format="%.6g")
+
+
 def is_kept(directory: Path) -> bool:
     return (directory / KEPT / "campaign.toml").exists()
 
@@ -66,6 +79,8 @@ def write_arena(directory: Path) -> list[Path]:
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs, points = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in _TABLES)
     images = _images(campaign, plan, runs, points)
+    crossed, crossing = _crossed(directory)
+    images |= crossing
     written = []
     for name, (_, svg) in images.items():
         written.append(directory / "figures" / f"{name}.svg")
@@ -85,12 +100,14 @@ def write_arena(directory: Path) -> list[Path]:
         figures=[
             (name, caption)
             for name, caption in captions.items()
-            if not name.startswith("arena-against-") and name not in PICTURES
+            if not name.startswith("arena-against-") and name not in PICTURES and name not in crossing
         ],
         notes=notes.read_text(encoding="utf-8").strip() if notes.exists() else "",
         limits=sorted(limits(campaign)),
+        crossed=crossed,
         decisions=decision_table(campaign, plan, runs),
         collapses=collapse_table(campaign, plan, runs),
+        crossing=[(name, caption) for name, caption in captions.items() if name in crossing],
         pictures=[(name, caption) for name, caption in captions.items() if name in PICTURES],
         exclusions=campaign.exclusions,
         capacity=_capacities(kept / CAPACITY),
@@ -107,6 +124,17 @@ def _types(path: Path) -> dict[Hashable, type[str]]:
     columns = list(pd.read_csv(path, nrows=0).columns)
     numbers = {"point", "seed", "place", "n", "mean", "low", "high", "half_width", *MEASURES}
     return {name: str for name in columns if name not in numbers}
+
+
+def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
+    """The table and the map of load, mobility and size, if that campaign was kept."""
+    kept = directory / KEPT_MAP
+    if not (kept / "campaign.toml").exists():
+        return Grid([], [], 1), {}
+    campaign = load_campaign(kept / "campaign.toml")
+    plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
+    drawing = decision_map(campaign, plan, runs)
+    return crossed_table(campaign, plan, runs), {"arena-load-mobility-size": (CROSSED_CAPTION, drawing)}
 
 
 def _capacities(path: Path) -> Grid:

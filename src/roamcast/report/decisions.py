@@ -24,7 +24,7 @@ from roamcast.report.figures import Layout, layouts_of
 from roamcast.report.pareto import limits
 from roamcast.report.places import contender_names, place_titles
 from roamcast.report.tables import Cell, Grid
-from roamcast.report.wording import number
+from roamcast.report.wording import number, setting_value
 from roamcast.trace.measures import MEASURES
 
 DELIVERY, SPEED, AIRTIME = "delivery_ratio", "within_100ms", "airtime_per_delivery_ms"
@@ -109,6 +109,24 @@ def decision_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *
     return Grid(["where", *(f"if {question}" for question in QUESTIONS.values()), "collapse"], rows, 1)
 
 
+def crossed_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measure: str = AIRTIME) -> Grid:
+    """Who to choose where several axes cross: along the columns the first axis, along the rows all others. Empty unless
+    the campaign's first grid has several axes."""
+    layout = layouts_of(campaign, plan)[0]
+    found = {decision.place: decision for decision in decisions(campaign, plan, runs)}
+    if not layout.panels or not found:
+        return Grid([], [], 1)
+    placed = layout.placed(plan.drop_duplicates("place")[["point"]]).sort_values("place", kind="stable")
+    values = sorted(placed["x"].unique()) if layout.is_numeric else list(placed["x"].drop_duplicates())
+    rows = []
+    for title, part in placed.groupby("panel", sort=False):
+        places = dict(zip(part["x"], part["place"], strict=True))
+        chosen = [found[int(places[x])].choices.get(measure) if x in places else None for x in values]
+        rows.append([Cell(str(title)), *(_cell(choice, measure) for choice in chosen)])
+    headings = [setting_value(str(layout.x), _axis_value(layout, x)) for x in values]
+    return Grid(["", *headings], rows, 1)
+
+
 def collapse_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> Grid:
     """Per protocol and sweep, the values at which it collapses."""
     gone = {(decision.place, name) for decision in decisions(campaign, plan, runs) for name in decision.collapsed}
@@ -160,8 +178,17 @@ def _cell(choice: Choice | None, measure: str) -> Cell:
     names = choice.names
     hidden = len(names) - NAMES_MAX
     text = ", ".join(names[:NAMES_MAX]) + (f" and {hidden} more" if hidden > 0 else "")
-    figure = f"{number(choice.mean)} {MEASURES[measure].unit}".strip()
-    return Cell(text, "better" if len(names) == 1 else "", figure)
+    figure = _figure(choice.mean, measure)
+    next_one = choice.result.runner_up
+    if len(names) > 1 or next_one is None:
+        return Cell(text, "", figure)
+    sign = 1 if MEASURES[measure].better == "lower" else -1
+    behind = choice.mean + sign * choice.result.margins[next_one].mean
+    return Cell(text, "better", f"{figure}; next {next_one} {_figure(behind, measure)}")
+
+
+def _figure(mean: float, measure: str) -> str:
+    return f"{number(float(f'{mean:.3g}'))} {MEASURES[measure].unit}".strip()
 
 
 def _observations(

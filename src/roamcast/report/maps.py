@@ -28,6 +28,10 @@ MAP_CAPTION = (
     "who to choose if delivery, the share within 100 ms or airtime counts most; where axes cross, airtime; faint, with "
     "a plus: so many others could not be ruled out"
 )
+CROSSED_CAPTION = (
+    "the least airtime per delivery among those that deliver 95 % of what the best delivers; faint, with a plus: so "
+    "many others could not be ruled out"
+)
 PROFILE_CAPTION = (
     "where all sweeps meet; shares as they are, costs as m / (m + cost), where m is the median: 0.5 is the median, 1 "
     "is free"

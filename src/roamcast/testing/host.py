@@ -8,9 +8,10 @@ from typing import Protocol as Structural
 
 import msgspec
 
-from roamcast.errors import CallerError
+from roamcast.errors import CallerError, PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Timer
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragment import Fragment
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX, Outbox, Reassembly
 from roamcast.seeds import derive
@@ -52,6 +53,7 @@ class Node(Host, Generic[GuestT]):
         self.guest: GuestT = make(self)
         union = getattr(self.guest, "messages", None)
         self._decoder = None if union is None else msgspec.msgpack.Decoder[Message](union | Fragment)
+        self._contents = Contents(union) if net.language else None
         self._reassembly = Reassembly(lambda reason: net.record(address, "lost", f"loses a message: {reason}"))
 
     def now(self) -> float:
@@ -113,7 +115,15 @@ class Node(Host, Generic[GuestT]):
             if data is None:
                 return
             message = self._decode(data)
-        self.guest.on_message(sender, message)
+        if self._contents is None:
+            self.guest.on_message(sender, message)
+        elif not self._contents.speaks(message, self._net.language):
+            self._net.record(self.address, "lost", "loses a message: foreign language")
+        else:
+            try:
+                self.guest.on_message(sender, message)
+            except PeerError:
+                self._net.record(self.address, "lost", "loses a message: refused")
 
     def fails(self, neighbour: int, message: Message) -> None:
         """The link gave up on a frame."""

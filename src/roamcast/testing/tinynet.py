@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     positions_m: Mapping[int, Point]
     site: Site
     oracle: bool  # guests may see the links, as through the simulator's oracle
+    language: str  # hosts drop messages with interests in another language, and what guests refuse, as live hosts do
 
 
 class TinyNet(Generic[GuestT]):
@@ -78,6 +79,7 @@ class TinyNet(Generic[GuestT]):
         self.records: list[Record] = []
         self.deliveries: list[Delivery] = []
         self.frames: Counter[str] = Counter()  # sent, by label
+        self.language = options.get("language", "")
         self.oracle = LinkOracle(self) if options.get("oracle") else None
         self._make = _maker(protocol, parameters or {})
         self._links: dict[int, set[int]] = {}

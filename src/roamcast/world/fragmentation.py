@@ -20,11 +20,14 @@ from roamcast.world.radio.medium import Medium
 class FragmentLink(Listener):
     """What is between the radio and the protocol of one node, for one life."""
 
-    def __init__(self, medium: Medium, node: int, life: int, listener: Listener, messages: Any) -> None:
+    def __init__(
+        self, medium: Medium, node: int, life: int, listener: Listener, messages: Any, *, extra_bytes: int
+    ) -> None:
         self._medium = medium
+        self._extra_bytes = extra_bytes
         self._node = node
         self._listener = listener
-        self._outbox = Outbox(life, medium.frame_bytes_max)
+        self._outbox = Outbox(life, medium.frame_bytes_max - extra_bytes)
         self._reassembly = Reassembly(medium.lose)
         self._decoder: Any = msgspec.msgpack.Decoder(messages)
         self._is_closed = False
@@ -66,7 +69,7 @@ class FragmentLink(Listener):
             if following is None:
                 return
             receiver, fragment = following
-            self._medium.transmit(self._node, receiver, fragment, encoded_bytes(fragment))
+            self._medium.transmit(self._node, receiver, fragment, encoded_bytes(fragment) + self._extra_bytes)
         if not self._is_closed and len(self._outbox):
             self._medium.when_idle(self._node, self._feed)
 
@@ -74,8 +77,9 @@ class FragmentLink(Listener):
 class Fragmentation:
     """The fragment links of a network, made when the first large message is sent."""
 
-    def __init__(self, medium: Medium) -> None:
+    def __init__(self, medium: Medium, extra_bytes: int = 0) -> None:
         self._medium = medium
+        self._extra_bytes = extra_bytes  # that security adds to each frame
         self._listeners: dict[int, tuple[int, Listener, Any]] = {}  # nodes that are up: life, listener, messages
         self._links: dict[int, FragmentLink] = {}
         self._is_used = False
@@ -111,7 +115,7 @@ class Fragmentation:
 
     def _insert_link(self, node: int) -> None:
         life, listener, messages = self._listeners[node]
-        link = FragmentLink(self._medium, node, life, listener, messages)
+        link = FragmentLink(self._medium, node, life, listener, messages, extra_bytes=self._extra_bytes)
         self._links[node] = link
         self._medium.attach(node, link)
 

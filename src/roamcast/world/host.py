@@ -7,6 +7,7 @@ import msgspec
 
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import NOBODY, Host, Listener, Message, Oracle, Point, Protocol, Site, Timer, Work
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
@@ -14,7 +15,7 @@ from roamcast.world.fragmentation import Fragmentation
 from roamcast.world.positioning import Whereabouts
 from roamcast.world.processing import Processor, factor
 from roamcast.world.radio.medium import Medium
-from roamcast.world.scenario import Processing
+from roamcast.world.scenario import Processing, Security
 from roamcast.world.scheduler import Due, Scheduler
 
 _encode_into: Final = msgspec.msgpack.Encoder().encode_into
@@ -35,13 +36,15 @@ class HostServices:
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
         processing: Processing,
+        security: Security,
         seed: int,
     ) -> None:
+        self.security = security
         self.site = site
         self.oracle = oracle
         self.scheduler = scheduler
         self.medium = medium
-        self.fragmentation = Fragmentation(medium)
+        self.fragmentation = Fragmentation(medium, security.frame_bytes)
         self.whereabouts = whereabouts
         self.recorder = recorder
         self.on_delivery = on_delivery
@@ -61,7 +64,10 @@ class SimulatedHost(Host):
         self.message_bytes_max = MESSAGE_BYTES_MAX
         self._scheduler = services.scheduler
         self._medium = services.medium
-        self.frame_bytes_max = self._medium.frame_bytes_max
+        self._extra_bytes = services.security.frame_bytes
+        self._signature_bytes = services.security.signature_bytes
+        self._contents: Contents | None = None  # of the protocol's messages, if records are signed
+        self.frame_bytes_max = self._medium.frame_bytes_max - self._extra_bytes
         self._fragmentation = services.fragmentation
         self._whereabouts = services.whereabouts
         self._recorder = services.recorder
@@ -75,6 +81,8 @@ class SimulatedHost(Host):
 
     def connect(self, protocol: Protocol) -> None:
         self._protocol = protocol
+        if self._signature_bytes:
+            self._contents = Contents(type(protocol).messages)
         listener: Listener = protocol
         if self._processing is not None:
             slowness = factor(self._processing, self._seed, self.address)
@@ -132,9 +140,18 @@ class SimulatedHost(Host):
         _encode_into(message, _encoded)
         size = len(_encoded)
         if size <= self.frame_bytes_max:
-            self._medium.transmit(self.address, receiver, message, size)
+            extra_bytes = self._extra_bytes
+            if self._contents is not None:
+                extra_bytes += self._record_bytes(message)
+            self._medium.transmit(self.address, receiver, message, size + extra_bytes)
         else:
             self._send_in_fragments(receiver, message)
+
+    def _record_bytes(self, message: Message) -> int:
+        """What signatures add to the records in a message: nobody signs them here. Without one, a record has one byte
+        in its place; with one, two bytes and the signature. A frame may become longer than allowed by them."""
+        assert self._contents is not None
+        return len(self._contents.records(message)) * (self._signature_bytes + 1)
 
     def _send_in_fragments(self, receiver: int, message: Message) -> None:
         if len(_encoded) > self.message_bytes_max:

@@ -6,7 +6,7 @@ movements, contacts) are read when the scenario is loaded and travel inside it, 
 
 from hashlib import blake2b
 from math import inf
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -18,6 +18,9 @@ from roamcast.trace.utility import parse_utility
 from roamcast.world.radio.models import AnyRadio
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.settings import Settings
+
+SEAL_BYTES: Final = 43  # header and tag of a sealed datagram (docs/security.md)
+SIGNATURE_BYTES: Final = 64
 
 
 class Mobility(Settings, frozen=True):
@@ -208,8 +211,29 @@ class Faults(Settings, frozen=True):
         require(self.return_after_s > 0, "return_after_s", self.return_after_s, "above 0")
 
 
+class Security(Settings, frozen=True):
+    """What security costs. With `signed`, frames and events are as large as those of live nodes with identities.
+    Nothing is encrypted: nobody attacks a simulation."""
+
+    protection: Literal["none", "sealed", "signed"] = "none"  # sealed: a shared key; signed: an identity per node, too
+    signature_s: float = 0.0  # processor time to make or check the signatures of a message with an event
+
+    def __post_init__(self) -> None:
+        require(0 <= self.signature_s <= 10, "signature_s", self.signature_s, "between 0 and 10")
+
+    @property
+    def frame_bytes(self) -> int:
+        """That a frame is longer."""
+        return {"none": 0, "sealed": SEAL_BYTES, "signed": SEAL_BYTES + SIGNATURE_BYTES}[self.protection]
+
+    @property
+    def signature_bytes(self) -> int:
+        """Of an event or record."""
+        return SIGNATURE_BYTES if self.protection == "signed" else 0
+
+
 class Scenario(Settings, frozen=True):
-    """A network and what happens in it: nodes and their movement, radio, workload, faults."""
+    """A network and what happens in it: nodes and their movement, radio, workload, faults, the price of security."""
 
     nodes: int = 50  # how many
     area_m: tuple[float, float] = (1000.0, 1000.0)  # width and height
@@ -220,6 +244,7 @@ class Scenario(Settings, frozen=True):
     radio: AnyRadio = Wifi80211b()
     workload: Workload = Workload()
     faults: Faults = Faults()
+    security: Security = Security()
 
     def __post_init__(self) -> None:
         require(1 <= self.nodes <= 100_000, "nodes", self.nodes, "between 1 and 100000")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from roamcast.errors import CallerError
@@ -47,7 +48,7 @@ from roamcast.world.positioning import whereabouts
 from roamcast.world.processing import carried
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
-from roamcast.world.scenario import Run, run_id
+from roamcast.world.scenario import Processing, Run, Scenario, run_id
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.signal_contacts import signal_links, update_times_s
 from roamcast.world.topology import Topology
@@ -116,9 +117,11 @@ class Simulation(Oracle):
             whereabouts=self._whereabouts,
             recorder=self.recorder,
             on_delivery=self._delivered if self._causal else None,
-            processing=scenario.processing,
+            processing=_processing(scenario),
+            security=scenario.security,
             seed=run.seed,
         )
+        self._signature = bytes(scenario.security.signature_bytes) or None
         self.protocols: list[Protocol | None] = [None] * scenario.nodes
         self._hosts: list[SimulatedHost | None] = [None] * scenario.nodes
         self._wanted = [Subscriptions() for _ in range(scenario.nodes)]
@@ -410,7 +413,13 @@ class Simulation(Oracle):
         workload = self.run.scenario.workload
         number = event_id(node, self._published[node])
         event = Event(
-            id=number, time_s=now, content=action.content, payload=payload, cause=action.cause, utility=workload.utility
+            id=number,
+            time_s=now,
+            content=action.content,
+            payload=payload,
+            cause=action.cause,
+            utility=workload.utility,
+            signature=self._signature,
         )
         chains = None if self._causal is None else self._causal.published(event)
         shortest_hops = self.topology.distances(node)
@@ -442,3 +451,9 @@ def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, 
     begins = [(t, 1, which, *pair) for t, *pair in zip(plan.from_s.tolist(), a, b, strict=True)]
     ends = [(t, 0, which, *pair) for t, *pair in zip(plan.until_s.tolist(), a, b, strict=True) if t < plan.duration_s]
     return sorted(begins + ends)
+
+
+def _processing(scenario: Scenario) -> Processing:
+    """What nodes take to handle events, signatures included."""
+    match_s = scenario.processing.match_s + scenario.security.signature_s
+    return msgspec.structs.replace(scenario.processing, match_s=match_s)

@@ -29,22 +29,23 @@ ALL = Intervals.of((0, 100))
 NODES = 4
 STRANGER = 5
 addresses = st.integers(NOBODY, 5)
+members = st.integers(0, 5)
 few = st.integers(0, 4)
 sequences = st.one_of(few, st.sampled_from([SEQUENCE_MAX - 1, SEQUENCE_MAX]))
 levels = st.one_of(few, st.just(2**31 - 1))
 paths = st.lists(st.integers(0, 5), max_size=3).map(tuple)
 types = st.lists(few, max_size=3).map(tuple)
-distances = st.lists(st.tuples(addresses, levels), max_size=3).map(tuple)
+distances = st.lists(st.tuples(members, levels), max_size=3).map(tuple)
 floats = st.floats(0, 1e9)
 interests = st.sampled_from([None, ALL, Topics.of("fire/**")])
-roles = st.lists(st.tuples(addresses, st.builds(Role, types, types)), max_size=2).map(tuple)
+roles = st.lists(st.tuples(members, st.builds(Role, types, types)), max_size=2).map(tuple)
 legs = st.recursive(
     st.builds(Leg, addresses, st.booleans()),
     lambda onward: st.builds(Leg, addresses, st.booleans(), st.lists(onward, max_size=2).map(tuple)),
     max_leaves=4,
 )
 messages = st.one_of(
-    st.builds(Refresh, addresses, sequences, levels, addresses, addresses, st.booleans(), interests, floats),
+    st.builds(Refresh, members, sequences, levels, addresses, addresses, st.booleans(), interests, floats),
     st.builds(JoinRequest, sequences, levels, st.booleans(), interests),
     st.builds(Subscription, interests),
     st.builds(SequenceRequest, sequences, addresses, levels, paths),
@@ -52,11 +53,11 @@ messages = st.one_of(
     st.builds(RoleReport, roles),
     st.builds(
         Advertisement,
-        addresses,
-        addresses,
+        members,
+        members,
         few,
         st.booleans(),
-        st.lists(st.builds(Entry, addresses, sequences, distances, interests, roles, paths), max_size=2).map(tuple),
+        st.lists(st.builds(Entry, members, sequences, distances, interests, roles, paths), max_size=2).map(tuple),
         st.integers(-1, 4),
     ),
     st.builds(

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
-from roamcast.events import NO_EVENT, Event
+from roamcast.events import NO_EVENT, Event, Signature
 from roamcast.fields import Address, AddressOrNobody, Counter
 from roamcast.fields import SmallCounter as Count
 from roamcast.protocols.api import Category, Message
@@ -40,6 +40,10 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     version: Counter
     lifetime_s: Seconds  # from when this was sent
     value: Value | None  # None: withdrawn; remembered so that no older copy returns
+    signature: Signature | None = None  # of the owner; the lifetime is not signed
+
+    signed_by: ClassVar[str] = "owner"
+    signed: ClassVar[tuple[str, ...]] = ("owner", "slot", "version", "value")
 
 
 Entries = Annotated[tuple[Entry, ...], Meta(max_length=ENTRIES_MAX)]

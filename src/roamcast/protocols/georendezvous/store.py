@@ -13,7 +13,7 @@ EntryId = tuple[int, int]
 class Kept:
     """One entry as it is kept: with the instant of its end instead of the time it has left."""
 
-    __slots__ = ("expires_s", "owner", "slot", "value", "version")
+    __slots__ = ("expires_s", "owner", "signature", "slot", "value", "version")
 
     def __init__(self, entry: Entry, expires_s: float) -> None:
         self.owner = entry.owner
@@ -21,9 +21,18 @@ class Kept:
         self.version = entry.version
         self.expires_s = expires_s
         self.value = entry.value
+        self.signature = entry.signature
 
     def entry(self, now_s: float) -> Entry:
-        return Entry(self.owner, self.slot, self.version, max(0.0, self.expires_s - now_s), self.value)
+        left_s = max(0.0, self.expires_s - now_s)
+        return Entry(
+            owner=self.owner,
+            slot=self.slot,
+            version=self.version,
+            lifetime_s=left_s,
+            value=self.value,
+            signature=self.signature,
+        )
 
 
 class Shelf:

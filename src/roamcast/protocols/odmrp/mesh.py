@@ -84,7 +84,6 @@ class Mesh(Component):
         self._seen = SeenCache()  # events
         self._sendings = SeenCache()  # of events
         self._roles: dict[int, list[int]] = {}  # publisher -> channels that this node forwards, as the trace knows it
-        self._requests = SeenCache()
         self._repeats: dict[int, JoinRequest] = {}  # by running number
         self._repeats_so_far = 0
         self._relays: dict[int, Data] = {}
@@ -118,12 +117,12 @@ class Mesh(Component):
         lifetime_s = self._lifetime_s(request)
         route = self.routes.get(publisher)
         number = request.life, request.sequence
-        if not self._requests.add((publisher, number)):
-            if route is not None and number == route.newest:
-                self._consider(route, sender, request.hops, lifetime_s)
-            return
         if route is None:
             route = self._new_route(publisher)
+        if not route.see(number):
+            if number == route.newest:
+                self._consider(route, sender, request.hops, lifetime_s)
+            return
         if number > route.newest:
             if route.renew(request, sender, lifetime_s, self.host.now()):
                 self._tell_role(publisher)
@@ -162,6 +161,7 @@ class Mesh(Component):
             events=request.events,
             motion=own_motion(self.host) if self._predicts else None,
             lifetime_s=lifetime_s,
+            signature=request.signature,
         )
         self.host.set_timer(self.host.random.random() * self._parameters.jitter_s, (_REPEAT, self._repeats_so_far))
 

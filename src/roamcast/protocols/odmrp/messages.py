@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.errors import PeerError
-from roamcast.events import Event
+from roamcast.events import Event, Signature
 from roamcast.fields import HOPS_MAX, Address
 from roamcast.fields import EventIdOrNone as EventId
 from roamcast.interests import Interest
@@ -57,6 +57,10 @@ class JoinRequest(Message, frozen=True, tag=16):
     events: EventIds = ()  # events that known members should have got: a member that has not, says so
     motion: Motion | None = None  # of the node that sends this frame
     lifetime_s: Lifetime = None  # of the route so far
+    signature: Signature | None = None  # of the publisher, over what relays do not change
+
+    signed_by: ClassVar[str] = "publisher"
+    signed: ClassVar[tuple[str, ...]] = ("publisher", "life", "sequence", "context", "listing", "channels", "events")
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +70,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     version: Version  # of its context
     context: Context | None  # what it wants; None: the publisher knows this version
     arrived: EventIds = ()  # those of the events that the request named that are here
+    signature: Signature | None = None  # of the member
+
+    signed_by: ClassVar[str] = "address"
+    signed: ClassVar[tuple[str, ...]] = ("address", "version", "context", "arrived")
 
 
 class JoinTable(Message, frozen=True, tag=17):
@@ -129,6 +137,9 @@ class Attach(Message, frozen=True, tag=22):
     def __post_init__(self) -> None:
         if self.part >= self.parts:
             raise PeerError(f"attach: part {self.part} of {self.parts}: must be below the number of parts")
+
+    def subscriptions(self) -> tuple[Interest, ...]:
+        return self.interests
 
 
 class Attached(Message, frozen=True, tag=23):

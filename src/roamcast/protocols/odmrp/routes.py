@@ -1,9 +1,11 @@
 """What a node knows of a publishing broker: the path back to it, its channels, and the members that answer it."""
 
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from roamcast.protocols.odmrp.messages import JoinRequest, Member
+
+REQUESTS_MAX: Final = 256  # of one publisher that a node remembers
 
 
 class Route:
@@ -17,6 +19,7 @@ class Route:
         self.confirmed: dict[int, int] = {}  # versions of members that the upstream has
         self.contexts: dict[bytes, None] = {}  # of the last requests: what the publisher asks for
         self.newest: tuple[int, int] = (-1, -1)  # life and sequence number of the newest request
+        self._seen: dict[tuple[int, int], None] = {}  # requests; forgotten with the route, so no number is used up
         self.events: tuple[int, ...] = ()  # that the newest request named
         self.listing = -1  # number of the list of members that is known
         self.listing_told = -1  # number of the newest list that there is
@@ -29,6 +32,15 @@ class Route:
         self.hops = 0
         self.lifetime_s: float | None = None
         self.members_lifetime_s: float | None = None
+
+    def see(self, number: tuple[int, int]) -> bool:
+        """Remembers a request; true if it is new."""
+        if number in self._seen:
+            return False
+        if len(self._seen) >= REQUESTS_MAX:
+            del self._seen[next(iter(self._seen))]
+        self._seen[number] = None
+        return True
 
     @property
     def knows_channels(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from roamcast.events import Event
+from roamcast.events import Event, Signature
 from roamcast.fields import Address, Counter, Duration, Hops, Quantity, Time
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
@@ -78,6 +78,9 @@ class Attach(Message, frozen=True, tag=16):
     produces: bool  # it publishes
     advertised: Interest | None  # what it is going to publish; None: anything
     cursors: tuple[Cursor, ...]  # what it has got of each publisher
+
+    def subscriptions(self) -> tuple[Interest, ...]:
+        return tuple([interest for interest, _ in self.wants])
 
 
 class Attached(Message, frozen=True, tag=17):
@@ -175,6 +178,10 @@ class LinkState(Message, frozen=True, tag=27):
     neighbours: Annotated[tuple[tuple[Address, Hops], ...], Meta(max_length=NEIGHBOURS_MAX)]  # length of the link, hops
     load: Load
     life: Counter  # when it started, ms: a broker that returned from a crash knows nothing of what it was told before
+    signature: Signature | None = None  # of the broker
+
+    signed_by: ClassVar[str] = "broker"
+    signed: ClassVar[tuple[str, ...]] = ("broker", "sequence", "neighbours", "load", "life")
 
 
 class Topology(Message, frozen=True, tag=28):

@@ -110,7 +110,8 @@ class Aodv(Unicast):
     def _on_packet(self, sender: int, packet: Packet) -> None:
         self.router.use(packet.source, sender)
         if packet.destination == self.host.address:
-            self._arrived(packet.source, packet.payload, packet.hops)
+            if packet.source != self.host.address:  # in this node's own name: a forgery, or a loop
+                self._arrived(packet.source, packet.payload, packet.hops)
             return
         if packet.hops >= self.parameters.hops_max:
             self._give_up(packet, Drop.TOO_MANY_HOPS)

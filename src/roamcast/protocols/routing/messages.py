@@ -6,11 +6,12 @@ sends through the service. The tags 0 to 4 are the service's; payloads have thei
 The ranges below are enforced by the wire codec. Sequence numbers are compared modulo 2**32 (`sequence.py`).
 """
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
+from roamcast.events import Signature
 from roamcast.fields import Address, Hops, Milliseconds
 from roamcast.protocols.api import Category, Message
 
@@ -74,14 +75,18 @@ class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
     hops: Hops  # frames in a row that brought it to the receiver of this one
     attempt: Hops  # how many times it set out, from its source or from the node that repaired its route
     payload: PayloadT
+    signature: Signature | None = None  # of the source, over source, destination and payload
+
+    signed_by: ClassVar[str] = "source"
+    signed: ClassVar[tuple[str, ...]] = ("source", "destination", "payload")
 
     def onward(self) -> "Routed[PayloadT]":
         """As a relay passes it on."""
-        return Routed(self.source, self.destination, self.hops + 1, self.attempt, self.payload)
+        return replace(self, hops=self.hops + 1)
 
     def again(self) -> "Routed[PayloadT]":
         """The packet as it is sent again after its link broke."""
-        return Routed(self.source, self.destination, self.hops, self.attempt + 1, self.payload)
+        return replace(self, attempt=self.attempt + 1)
 
     @property
     def label(self) -> str:  # type: ignore[override]  # a class constant for every other message

@@ -5,6 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from roamcast.causal import Role
+from roamcast.fields import Address as Node
 from roamcast.fields import AddressOrNobody as Address
 from roamcast.fields import Counter as Sequence
 from roamcast.fields import Level as Hops
@@ -13,10 +14,10 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
 
-Distances = tuple[tuple[Address, Hops], ...]
+Distances = tuple[tuple[Node, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
 
-RoleList = tuple[tuple[Address, Role], ...]
+RoleList = tuple[tuple[Node, Role], ...]
 """Causal nodes with their roles, ascending by address."""
 
 
@@ -38,7 +39,7 @@ class Announcement(Message, frozen=True, tag=33):
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """What one root lets all others know of its tree: the super publisher and subscriber of section 4.3.2."""
 
-    root: Address
+    root: Node
     sequence: Sequence  # of this root's entries
     subscriptions: Interest | None  # effective subscriptions
     publications: Interest | None  # effective publications
@@ -51,7 +52,7 @@ class Advertisement(Message, frozen=True, tag=34):
     category: ClassVar[Category] = "publish_subscribe"
 
     towards: Address  # the root it is sent to
-    via: Address  # the root that sends it
+    via: Node  # the root that sends it
     climbs: bool  # it has crossed the border and goes up to whatever root is there
     hops: Hops  # frames in a row that brought it to its receiver
     entries: tuple[tuple[Entry, Hops], ...]  # each with its distance in roots from its origin to `via`

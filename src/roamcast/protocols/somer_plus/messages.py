@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.causal import Role
+from roamcast.fields import Address as Node
 from roamcast.fields import AddressOrNobody as Address
 from roamcast.fields import Counter as Sequence
 from roamcast.fields import Level as Hops
@@ -14,7 +15,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
 
-Distances = tuple[tuple[Address, Hops], ...]
+Distances = tuple[tuple[Node, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
 
 
@@ -27,17 +28,17 @@ class RouteReport(Message, frozen=True, tag=32):
 class RoleReport(Message, frozen=True, tag=33):
     """From child to parent: the causal nodes in my subtree and their roles. Replaces what was said before."""
 
-    roles: tuple[tuple[Address, Role], ...]  # (node, role), ascending
+    roles: tuple[tuple[Node, Role], ...]  # (node, role), ascending
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """What one root lets all others know of its tree."""
 
-    root: Address
+    root: Node
     sequence: Sequence  # of this root's entries
     near: Distances  # neighbouring roots
     interest: Interest | None  # what the tree wants
-    roles: tuple[tuple[Address, Role], ...] = ()  # causal nodes in the tree
+    roles: tuple[tuple[Node, Role], ...] = ()  # causal nodes in the tree
     absorbed: Path = ()  # roots whose trees have lately become part of it
 
 
@@ -46,8 +47,8 @@ class Advertisement(Message, frozen=True, tag=34):
 
     category: ClassVar[Category] = "publish_subscribe"
 
-    towards: Address  # the root it is sent to
-    via: Address  # the root that sends it
+    towards: Node  # the root it is sent to
+    via: Node  # the root that sends it
     hops: Hops  # hops so far, this one included
     climbs: bool  # it is on its way up a tree, no longer down the one it came from
     entries: tuple[Entry, ...]

@@ -23,7 +23,7 @@ Path = Annotated[tuple[Node, ...], Meta(max_length=4096)]
 class Refresh(Message, frozen=True, tag=16):
     """Broadcast by the root each period and passed on by every member: the tree is alive, and I stand here in it."""
 
-    root: Address
+    root: Node
     sequence: Sequence
     level: Hops
     parent: Address  # the sender's own parent; NOBODY at the root
@@ -45,7 +45,7 @@ class JoinRequest(Message, frozen=True, tag=17):
 class JoinReply(Message, frozen=True, tag=18):
     """Unicast to the node that asked: I can be your parent."""
 
-    root: Address
+    root: Node
     sequence: Sequence
     level: Hops
     overhead: Quantity = 0.0  # events per published event that the asker's interest would add to the path to the root
@@ -85,7 +85,7 @@ class SequenceRequest(Message, frozen=True, tag=22):
 class SequenceGrant(Message, frozen=True, tag=23):
     """The answer, back along the path: every node on it has this sequence number now."""
 
-    root: Address
+    root: Node
     sequence: Sequence
     level: Hops  # the sender's, hops
     absorb: Address = NOBODY

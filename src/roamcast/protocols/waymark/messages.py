@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 from msgspec import Meta
 
-from roamcast.events import Event
+from roamcast.events import Event, Signature
 from roamcast.fields import Address, Counter, Hops, SmallCounter
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
@@ -39,8 +39,15 @@ class Want(msgspec.Struct, frozen=True, array_like=True):
 
     node: Address
     number: Serial
-    since_ds: Age  # for how long it has wanted this, in tenths of a second
+    since_ds: Age  # for how long it has wanted this, in tenths of a second; not signed
     interest: Interest | None
+    signature: Signature | None = None  # of the node
+
+    signed_by: ClassVar[str] = "node"
+    signed: ClassVar[tuple[str, ...]] = ("node", "number", "interest")
+
+    def subscriptions(self) -> tuple[Interest, ...]:
+        return () if self.interest is None else (self.interest,)
 
 
 class Where(msgspec.Struct, frozen=True, array_like=True):
@@ -48,9 +55,13 @@ class Where(msgspec.Struct, frozen=True, array_like=True):
 
     node: Address
     number: Serial
-    place: Place | None
+    place: Place | None  # moved on by whoever passes it on, so it is not signed
     extra: tuple[Address, ...]  # neighbours that its place does not explain; without a place, all of them; ascending
     lacks: tuple[Address, ...]  # nodes that its place would make neighbours, but that it does not hear; ascending
+    signature: Signature | None = None  # of the node
+
+    signed_by: ClassVar[str] = "node"
+    signed: ClassVar[tuple[str, ...]] = ("node", "number", "extra", "lacks")
 
 
 Listed = tuple[Address, Mark, Mark]

@@ -33,7 +33,8 @@ class Known:
 
     __slots__ = (
         "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "vx", "vy",
-        "want_mark", "want_number", "wanted_since_s", "where_mark", "where_number", "where_s", "x", "y",
+        "want_mark", "want_number", "want_signature", "wanted_since_s", "where_mark", "where_number", "where_s",
+        "where_signature", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
@@ -41,6 +42,8 @@ class Known:
         self.want_number = 0
         self.want_mark = 0  # 0: no want known
         self.interest: Interest | None = None
+        self.want_signature: bytes | None = None  # of the node, where nodes have identities
+        self.where_signature: bytes | None = None
         self.wanted_since_s = 0.0
         self.where_number = 0
         self.where_mark = 0  # 0: no where known
@@ -122,7 +125,8 @@ class Records:
     def want(self, node: int) -> Want:
         known = self.known[node]
         since_s = self.host.now() - known.wanted_since_s
-        return Want(node, known.want_number, min(AGE_DS_MAX, max(0, int(since_s * 10))), known.interest)
+        since_ds = min(AGE_DS_MAX, max(0, int(since_s * 10)))
+        return Want(node, known.want_number, since_ds, known.interest, known.want_signature)
 
     def where(self, node: int) -> Where:
         known = self.known[node]
@@ -135,7 +139,14 @@ class Records:
                 _told(known.vx * 100),
                 _told(known.vy * 100),
             )
-        return Where(node, known.where_number, place, known.extra, known.lacks)
+        return Where(
+            node=node,
+            number=known.where_number,
+            place=place,
+            extra=known.extra,
+            lacks=known.lacks,
+            signature=known.where_signature,
+        )
 
     def wanting(self, event: Event) -> list[int]:
         """All other nodes that are known to want the event."""
@@ -170,6 +181,7 @@ class Records:
         verdict = _verdict(known.want_mark, known.want_number, mark, want.number, first_hand)
         if verdict == 1:
             known.interest = want.interest
+            known.want_signature = want.signature
             known.wanted_since_s = self.host.now() - want.since_ds / 10
             self._number_want(known, want.number)
         return verdict
@@ -189,6 +201,7 @@ class Records:
             place = where.place
             meters = None if place is None else (place[0] / 10, place[1] / 10, place[2] / 100, place[3] / 100)
             self._stand(known, meters, where.extra, where.lacks)
+            known.where_signature = where.signature
             self._number_where(known, where.number)
         return verdict
 
