@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("documented",),
     ("trace",),
     ("world", "live", "testing"),
-    ("checkers", "hunt"),
+    ("checkers", "hunt", "emulator"),
     ("campaign",),
     ("analysis",),
     ("report", "bench"),

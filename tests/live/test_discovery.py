@@ -10,15 +10,17 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
-from roamcast.live.codec import Drop
+from roamcast.live.codec import Codec, Datagram, Drop, Frame
 from roamcast.live.diagnosis import AGAIN_S, SILENCE_S, Diagnosis
-from roamcast.live.endpoints import Endpoint, Neighbours, parse_endpoint
+from roamcast.live.discovery import MENTIONS_MAX
+from roamcast.live.endpoints import Endpoint, Neighbours, open_socket, parse_endpoint
 from roamcast.live.interfaces import present
 from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.node import Delivery, Node, NodeSettings
 from roamcast.live.notices import Notice
 from roamcast.live.paths import Paths
 from roamcast.live.ports import multicast_groups
+from roamcast.protocols.catalogue import protocol_class
 
 IPV6: Endpoint = ("ff12::1%eth0", 7400)
 IPV4: Endpoint = ("239.255.0.1%eth0", 7400)
@@ -215,6 +217,26 @@ def test_nodes_on_one_machine_find_each_other_without_a_list(tmp_path: Path, is_
     async def run() -> None:
         try:
             await scene(loopback)
+        finally:
+            loopback.close()
+
+    asyncio.run(run())
+
+
+@needs_loopback
+def test_forged_senders_cannot_fill_the_log() -> None:
+    async def run() -> None:
+        loopback = OnLoopback()
+        try:
+            node = await loopback.add(1)
+            codec = Codec("roamcast", "flooding", protocol_class("flooding").messages)
+            with open_socket(("127.0.0.1", 0), None) as liar:
+                for first in range(1000, 2000, 50):
+                    for sender in range(first, first + 50):
+                        beacon = codec.encode(Datagram(Frame.BEACON, sender))
+                        liar.sendto(beacon, ("127.0.0.1", loopback.port))
+                    await loopback.until(lambda first=first: node.counters()["neighbours"] == first - 950)  # type: ignore[misc]
+            assert sum(notice.kind == "neighbour" for notice in loopback.notices[0]) < MENTIONS_MAX + 20
         finally:
             loopback.close()
 

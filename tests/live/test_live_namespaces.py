@@ -22,10 +22,11 @@ IPV4_ONLY, IPV6_ONLY, BOTH = (1, 2, 3), (4, 5, 6), (7, 8, 9, 10)
 
 
 class Scene:
-    """Ten machines, each with a certified node."""
+    """Machines, each with a certified node."""
 
-    def __init__(self, folder: Path) -> None:
-        self.machines = Machines(10)
+    def __init__(self, folder: Path, count: int, protocol: str = "flooding") -> None:
+        self.machines = Machines(count)
+        self._protocol = protocol
         self.address: dict[int, int] = {}  # of the node on a machine
         self.machine: dict[int, int] = {}  # of a node
         self.nodes: dict[int, LiveNode] = {}  # by machine
@@ -45,7 +46,7 @@ class Scene:
             write_secret(file, msgspec.structs.replace(identity, certificate=statement), "identity")
             self.address[machine] = identity.address
             self.machine[identity.address] = machine
-            words = ["--json", "--log-format", "json", "--protocol", "flooding"]
+            words = ["--json", "--log-format", "json", "--protocol", self._protocol]
             words += ["--language", "intervals", "--subscribe", "0..100"]
             words += ["--key", str(self._folder / "net.key"), "--identity", str(file), "--state", str(self._folder)]
             options[self.machines.name(machine)] = words
@@ -80,8 +81,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path)
+def ten(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path, 10)
+    yield scene
+    scene.close()
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path, 3, "waymark")
     yield scene
     scene.close()
 
@@ -92,8 +100,8 @@ def audible(machine: int) -> set[int]:
     return {*IPV4_ONLY, *IPV6_ONLY, *BOTH} - {machine, *deaf_to}
 
 
-def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(scene: Scene) -> None:
-    machines = scene.machines
+def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(ten: Scene) -> None:
+    scene, machines = ten, ten.machines
     for machine in machines.machines:
         machines.connect(machine, ipv4=machine not in IPV6_ONLY, ipv6=machine not in IPV4_ONLY)
     scene.start()
@@ -123,3 +131,27 @@ def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(scene: Scene) 
     assert stats["interfaces"] == ["eth0"]
     assert stats["frame_bytes_max"] == 1280 - 48 - (DATAGRAM_BYTES_MAX - FRAME_BYTES_MAX)
     assert stats["delivered"] == 2, "not what was published while it was away"
+
+
+def test_a_node_with_two_interfaces_joins_two_networks_and_a_node_may_change_from_one_to_the_other(
+    three: Scene,
+) -> None:
+    machines, left, middle, right = three.machines, 1, 2, 3
+    machines.connect(left, 0)
+    machines.connect(middle, 0)
+    machines.connect(middle, 1, ipv4=False)
+    machines.connect(right, 1)
+    three.start()
+    assert three.neighbours(middle, 2) == {left, right}
+    assert three.neighbours(left, 1) == {middle}
+    assert three.neighbours(right, 1) == {middle}
+    three.deliver(left, 11)
+    three.deliver(right, 33)
+
+    machines.disconnect(left, 0)
+    three.nodes[left].next("interface-gone", interface="eth0")
+    machines.connect(left, 1)
+    three.nodes[left].next("interface", name="eth1")
+    three.nodes[left].next("neighbour", node=three.address[right])
+    three.deliver(left, 44)
+    assert three.settled(middle, 2)["interfaces"] == ["eth0", "eth1"]

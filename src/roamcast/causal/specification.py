@@ -21,7 +21,7 @@ a type back to itself is refused: its chain would never end. Cycles among nodes 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -85,6 +85,15 @@ class Specification(msgspec.Struct, frozen=True):
 
     def causes(self, effect: int) -> tuple[int, ...]:
         return tuple(cause for cause, second in self.dependencies if second == effect)
+
+    def known_roles(self, roles: Mapping[int, Role]) -> dict[int, Role]:
+        """Those of the roles, by node, that are of a node and name only types of this specification."""
+        types = len(self.types)
+        return {
+            node: role
+            for node, role in roles.items()
+            if node >= 0 and all(0 <= number < types for number in (*role.publishes, *role.subscribes))
+        }
 
     @property
     def initial(self) -> tuple[int, ...]:

@@ -38,6 +38,7 @@ COMMANDS = {
     "protocols": "List the protocols and their parameters.",
     "radios": "List the radios and signals with their settings.",
     "simulate": "Simulate one network and summarise what happened.",
+    "emulate": "Run a scenario with real nodes on one machine, in real time.",
     "mobility": "Show how nodes move and who meets whom, without a protocol.",
     "campaign": "Simulate many networks on Spark and compare protocols with confidence.",
     "sql": "Ask a campaign or a trace in SQL.",

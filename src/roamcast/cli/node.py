@@ -348,7 +348,8 @@ class _Application:
         match command:
             case "publish" if rest:
                 content, payload = (rest, "") if language == "content" else rest.partition(" ")[::2]
-                node.publish(parse_content(language, content), payload.strip().encode())
+                event = node.publish(parse_content(language, content), payload.strip().encode())
+                self._printer.published(event, node.counters()["neighbours"])
             case "subscribe" if rest:
                 node.subscribe(parse_interest(language, rest))
             case "unsubscribe" if rest:

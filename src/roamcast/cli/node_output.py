@@ -15,6 +15,7 @@ import msgspec
 
 from roamcast.cli.lines import Lines
 from roamcast.errors import ConfigurationError
+from roamcast.events import Event
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.host import Failure
 from roamcast.live.node import Delivery, Node
@@ -92,6 +93,11 @@ class Printer:
         if settings.plain and settings.key is None:
             text = "no key: anybody in range can read and forge what this node sends"
             self.noticed(Notice(Level.WARNING, "plain", text))
+
+    def published(self, event: Event, neighbours: int) -> None:
+        fields = {"event_id": event.id, "time_s": event.time_s, "neighbours": neighbours}
+        heard = f"{neighbours} in range" if neighbours else "nobody in range yet"
+        self._print("published", fields, f"published {event.publisher}/{event.number}: {heard}")
 
     def delivered(self, delivery: Delivery) -> None:
         event = delivery.event

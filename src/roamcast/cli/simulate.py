@@ -50,7 +50,8 @@ def simulate(
     if as_json:
         print_json(answer)
     else:
-        _tell(answer)
+        computed = f"{result.wall_s:.2f} s, {answer['events_per_s']:,.0f} events per second"
+        tell_summary(answer, [("computed in", computed), ("trace hash", answer["trace_hash"])])
 
 
 def _captured(run: Run, raw_frames: bool, pcap: Path) -> simulator.Result:
@@ -64,13 +65,14 @@ def _captured(run: Run, raw_frames: bool, pcap: Path) -> simulator.Result:
     return result
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def tell_summary(answer: dict[str, Any], further: list[tuple[str, str]]) -> None:
+    """A run's measures for people, and what else there is to say."""
     where = f"{answer['nodes']} nodes, {answer['duration_s']:g} s, seed {answer['seed']}"
     title = f"{answer['protocol']}: {where}"
     table = Table(show_header=False, box=None, pad_edge=False, title=title, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
-    for name, value in _lines(answer):
+    for name, value in [*_lines(answer), *further]:
         table.add_row(name, value)
     console().print(table)
 
@@ -111,6 +113,4 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("frames per delivery", number(answer["frames_per_delivery"])),
         *lost,
         *dropped,
-        ("computed in", f"{answer['wall_s']:.2f} s, {answer['events_per_s']:,.0f} events per second"),
-        ("trace hash", answer["trace_hash"]),
     ]

@@ -31,6 +31,19 @@ def simulate(
     arguments override it; `settings` are fields of `Scenario`, groups of fields as dictionaries. A mistake is a
     `ConfigurationError` that names the field and what is allowed.
     """
+    run = described_run(scenario, protocol=protocol, parameters=parameters, seed=seed, **settings)
+    return Trace(simulator.simulate(run, raw_frames=raw_frames).recorder.table(), run)
+
+
+def described_run(
+    scenario: Scenario | str | Path | None = None,
+    *,
+    protocol: str | None = None,
+    parameters: Mapping[str, str | int | float | bool] | None = None,
+    seed: int | None = None,
+    **settings: Any,
+) -> Run:
+    """The run that the arguments of `simulate` describe."""
     tables, source = _tables(scenario)
     below = tables.setdefault("scenario", {})
     if not isinstance(below, dict):
@@ -38,8 +51,7 @@ def simulate(
     _lay_over(below, settings)
     given = {"protocol": protocol, "seed": seed, "parameters": None if parameters is None else dict(parameters)}
     _lay_over(tables, {name: value for name, value in given.items() if value is not None})
-    run = as_understood(run_from_tables(tables, source))
-    return Trace(simulator.simulate(run, raw_frames=raw_frames).recorder.table(), run)
+    return as_understood(run_from_tables(tables, source))
 
 
 def as_understood(run: Run) -> Run:

@@ -33,6 +33,8 @@ ANSWER_PERIOD_S = 0.5
 EXPIRY_S = 7.0  # three beacons may be lost
 NOT_READY_S = 0.25  # until an address is tried again that could not be used
 ADDRESS_IN_USE_PERIOD_S = 60.0
+MENTIONS_MAX = 50  # neighbours that are mentioned at once when they come or go,
+MENTIONS_PER_S = 1.0  # and in the long run: a peer that forges senders does not fill the log
 IP_UDP_BYTES = 48  # headers of IPv6 and UDP
 DATAGRAM_BYTES_MIN = 512  # on a link that carries less, IP fragments
 
@@ -72,6 +74,8 @@ class Discovery:
         self._answer: asyncio.TimerHandle | None = None
         self._answered_s = 0.0
         self._burst: list[float] = []
+        self._mentions = float(MENTIONS_MAX)
+        self._mentioned_s = self._loop.time()
         self._warned_s: dict[str, float] = {}
         self._watch: InterfaceWatch | None = None
         host.on_heard = self._heard
@@ -167,9 +171,17 @@ class Discovery:
         if not is_neighbour:
             where = f"{source[0]} port {source[1]}"
             fields = {"node": node, "host": source[0], "port": source[1]}
-            self._notify(Notice(Level.INFO, "neighbour", f"neighbour {node} is here, at {where}", fields))
+            self._mention(Notice(Level.INFO, "neighbour", f"neighbour {node} is here, at {where}", fields))
             self._answer_soon()
         self._route()
+
+    def _mention(self, notice: Notice) -> None:
+        now_s = self._loop.time()
+        self._mentions = min(MENTIONS_MAX, self._mentions + (now_s - self._mentioned_s) * MENTIONS_PER_S)
+        self._mentioned_s = now_s
+        if self._mentions >= 1.0:
+            self._mentions -= 1.0
+            self._notify(notice)
 
     def _warn_of_namesake(self, source: Endpoint, now_s: float) -> None:
         if now_s - self._warned_s.get("address", -ADDRESS_IN_USE_PERIOD_S) < ADDRESS_IN_USE_PERIOD_S:
@@ -218,5 +230,5 @@ class Discovery:
         for node in gone:
             self._host.link.neighbours.forget(node)
             text = f"neighbour {node} is gone: not heard for {EXPIRY_S:.0f} s"
-            self._notify(Notice(Level.INFO, "neighbour-gone", text, {"node": node}))
+            self._mention(Notice(Level.INFO, "neighbour-gone", text, {"node": node}))
         self._route()

@@ -1,4 +1,4 @@
-"""Machines for tests: network namespaces on one bridge, each with an `eth0`, and live nodes that run in them.
+"""Machines for tests: network namespaces on virtual switches, and live nodes that run in them.
 
 Linux only, and only for root: `why_impossible` says why a test has to be skipped.
 """
@@ -41,15 +41,16 @@ def why_impossible() -> str | None:
 
 
 class Machines:
-    """Machines 1 to `count` on one bridge."""
+    """Machines 1 to `count`. Each can be connected to the local networks 0 and 1, by `eth0` and `eth1`."""
 
     def __init__(self, count: int) -> None:
         self._prefix = f"roamcast-{os.getpid()}-{next(_names)}"
-        self._bridge = f"{self._prefix}-bridge"
+        self._switch = f"{self._prefix}-switch"
         self._made: list[str] = []
         self.machines = range(1, count + 1)
         try:
-            self._add(self._bridge, "link add br0 type bridge mcast_snooping 0", "link set br0 up")
+            bridges = [(f"link add br{lan} type bridge mcast_snooping 0", f"link set br{lan} up") for lan in (0, 1)]
+            self._add(self._switch, *itertools.chain(*bridges))
             for machine in self.machines:
                 self._add(self.name(machine), "link set lo up")
         except BaseException:
@@ -60,30 +61,32 @@ class Machines:
         """Of its namespace."""
         return f"{self._prefix}-{machine}"
 
-    def connect(self, machine: int, *, ipv4: bool = True, ipv6: bool = True, mtu_bytes: int = 1500) -> None:
-        """Gives the machine an `eth0` with addresses that can be used at once."""
-        name = self.name(machine)
+    def connect(
+        self, machine: int, lan: int = 0, *, ipv4: bool = True, ipv6: bool = True, mtu_bytes: int = 1500
+    ) -> None:
+        """Gives the machine an interface with addresses that can be used at once."""
+        name, interface, port = self.name(machine), f"eth{lan}", _port(machine, lan)
         self._ip(
-            self._bridge,
-            f"link add port{machine} mtu {mtu_bytes} type veth peer name eth0 netns {name} mtu {mtu_bytes}",
-            f"link set port{machine} addrgenmode none master br0 up",
+            self._switch,
+            f"link add {port} mtu {mtu_bytes} type veth peer name {interface} netns {name} mtu {mtu_bytes}",
+            f"link set {port} addrgenmode none master br{lan} up",
         )
-        addresses = ["link set eth0 addrgenmode none up"]
+        addresses = [f"link set {interface} addrgenmode none up"]
         if ipv4:
-            addresses.append(f"addr add 10.77.0.{machine}/24 brd 10.77.0.255 dev eth0")
+            addresses.append(f"addr add 10.77.{lan}.{machine}/24 brd 10.77.{lan}.255 dev {interface}")
         if ipv6:
-            addresses.append(f"addr add fe80::{machine:x}/64 dev eth0 nodad")
+            addresses.append(f"addr add fe80::{lan}:{machine:x}/64 dev {interface} nodad")
         self._ip(name, *addresses)
 
-    def disconnect(self, machine: int) -> None:
-        """Takes `eth0` away."""
-        self._ip(self._bridge, f"link del port{machine}")
+    def disconnect(self, machine: int, lan: int = 0) -> None:
+        """Takes the interface away."""
+        self._ip(self._switch, f"link del {_port(machine, lan)}")
 
-    def unplug(self, machine: int) -> None:
-        self._ip(self._bridge, f"link set port{machine} down")
+    def unplug(self, machine: int, lan: int = 0) -> None:
+        self._ip(self._switch, f"link set {_port(machine, lan)} down")
 
-    def plug_in(self, machine: int) -> None:
-        self._ip(self._bridge, f"link set port{machine} up")
+    def plug_in(self, machine: int, lan: int = 0) -> None:
+        self._ip(self._switch, f"link set {_port(machine, lan)} up")
 
     def close(self) -> None:
         for name in self._made:
@@ -97,6 +100,10 @@ class Machines:
 
     def _ip(self, name: str, *commands: str) -> None:
         subprocess.run(["ip", "-n", name, "-batch", "-"], input="\n".join(commands), text=True, check=True)
+
+
+def _port(machine: int, lan: int) -> str:
+    return f"port{lan}-{machine}"
 
 
 class LiveNode:

@@ -15,13 +15,12 @@ from roamcast.protocols.somer_plus.messages import (
     Advertisement,
     Contention,
     Crossing,
-    Dissolve,
     Entry,
     Leg,
     RoleReport,
     RouteReport,
 )
-from roamcast.protocols.trees.messages import JoinRequest, Refresh, SequenceRequest, Subscription
+from roamcast.protocols.trees.messages import Dissolve, JoinRequest, Refresh, SequenceRequest, Subscription
 from roamcast.protocols.trees.standing import SEQUENCE_MAX
 from roamcast.testing import TinyNet, line
 

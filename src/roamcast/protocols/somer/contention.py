@@ -23,14 +23,12 @@ from mypy_extensions import mypyc_attr
 
 from roamcast.causal import (
     Outcome,
-    Role,
-    Specification,
     causal_graphs,
     contention,
     expansion_potential,
     local_expansion_potential,
 )
-from roamcast.protocols.api import NOBODY, Host
+from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.somer.announcements import Announcements
 from roamcast.protocols.somer.directory import Directory
@@ -74,8 +72,8 @@ class Contentions(Component):
         if specification is not None and self._parameters.equal_potentials:
             self._membership.potential = 1.0
         elif specification is not None:
-            members = _sound(dict(self._announcements.roles), specification)
-            others = _sound(self._directory.roles(), specification)
+            members = specification.known_roles(dict(self._announcements.roles))
+            others = specification.known_roles(self._directory.roles())
             graphs = causal_graphs(specification, {**others, **members})
             self._membership.potential = expansion_potential(graphs.coverage(members), self._parameters.eta)
 
@@ -135,13 +133,3 @@ class Contentions(Component):
         """Whether the roots are too far apart for their trees to merge."""
         apart = self._place.standing.level + level + 1 > self._parameters.merging_threshold
         return apart or not self._parameters.merging
-
-
-def _sound(roles: dict[int, Role], specification: Specification) -> dict[int, Role]:
-    """The roles that name event types of this specification."""
-    types = len(specification.types)
-    return {
-        node: role
-        for node, role in roles.items()
-        if node != NOBODY and all(0 <= number < types for number in (*role.publishes, *role.subscribes))
-    }

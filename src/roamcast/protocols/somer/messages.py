@@ -12,7 +12,7 @@ from roamcast.fields import Level as Hops
 from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
+from roamcast.protocols.trees.messages import Appraisal, Appraised, Dissolve, EventMessage, Path, TreeMessages
 
 Distances = tuple[tuple[Node, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
@@ -69,10 +69,6 @@ class Crossing(EventMessage, frozen=True, tag=35):
     """An event on its way between trees (4.3.2). Each node that it passes takes it as any other event."""
 
     legs: tuple[Leg, ...]  # all that begin with the same next hop
-
-
-class Dissolve(Message, frozen=True, tag=36):
-    """Broadcast by a node that finds no parent: my children shall look for parents themselves."""
 
 
 class Contention(Message, frozen=True, tag=37):

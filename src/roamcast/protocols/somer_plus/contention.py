@@ -18,7 +18,6 @@ loser would be so deep in its new tree that it draws to become a root.
 from mypy_extensions import mypyc_attr
 
 from roamcast.causal import (
-    Role,
     Specification,
     causal_graphs,
     contention,
@@ -81,8 +80,8 @@ class Contentions(Component):
     def compute_potential(self) -> None:
         """As a root, before each refresh."""
         if self._specification is not None:
-            members = _sound(dict(self._roles.all()), self._specification)
-            others = _sound(self._link_state.overlay.roles(), self._specification)
+            members = self._specification.known_roles(dict(self._roles.all()))
+            others = self._specification.known_roles(self._link_state.overlay.roles())
             graphs = causal_graphs(self._specification, {**others, **members})
             self._membership.potential = expansion_potential(graphs.coverage(members), self._parameters.eta)
 
@@ -141,13 +140,3 @@ class Contentions(Component):
         apart = not parameters.merging or self._place.standing.level + level + 1 > parameters.merging_threshold
         shallow = not parameters.new_roots or level + 1 <= parameters.new_root_threshold
         return apart and shallow
-
-
-def _sound(roles: dict[int, Role], specification: Specification) -> dict[int, Role]:
-    """The roles that name event types of this specification."""
-    types = len(specification.types)
-    return {
-        node: role
-        for node, role in roles.items()
-        if all(0 <= number < types for number in (*role.publishes, *role.subscribes))
-    }

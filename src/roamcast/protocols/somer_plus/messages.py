@@ -13,7 +13,7 @@ from roamcast.fields import Level as Hops
 from roamcast.fields import Quantity
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
-from roamcast.protocols.trees.messages import Appraisal, Appraised, EventMessage, Path, TreeMessages
+from roamcast.protocols.trees.messages import Appraisal, Appraised, Dissolve, EventMessage, Path, TreeMessages
 
 Distances = tuple[tuple[Node, Hops], ...]
 """Roots with their distance in hops from root to root, ascending by address."""
@@ -73,10 +73,6 @@ class Crossing(EventMessage, frozen=True, tag=35):
     passed: Path  # roots that it has passed since it last waited at a root
     tries: Annotated[int, Meta(ge=0, lt=2**8)] = 0  # how often it came back to a root, or waited there
     returns: bool = False  # it goes back toward the root it came from, until a node knows another path
-
-
-class Dissolve(Message, frozen=True, tag=36):
-    """Broadcast by a node that finds no parent: my children should look for a parent themselves."""
 
 
 class Contention(Message, frozen=True, tag=37):

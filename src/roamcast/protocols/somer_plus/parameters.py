@@ -1,25 +1,11 @@
 """The parameters of `somer-plus`: those of SOMER, a switch for each addition, and the additions' own."""
 
 from roamcast.protocols.api import require
-from roamcast.protocols.trees.parameters import AppraisalParameters
+from roamcast.protocols.trees.parameters import RootParameters
 
 
-class SomerPlusParameters(AppraisalParameters, frozen=True):
+class SomerPlusParameters(RootParameters, frozen=True):
     linger_s: float = 5.0  # a node serves the old link to a parent this long; advertisements spread meanwhile
-    # SOMER's own (thesis, section 4.3.1)
-    root_density: float = 0.09  # D_T: probability that a node starts as a root
-    merging: bool = True  # trees whose roots are close merge
-    merging_threshold: int = 1  # hops between two roots up to which their trees merge
-    new_roots: bool = True  # nodes far from their root, or without one, may become roots
-    new_root_threshold: int = 7  # above this level a node draws once per refresh
-    alpha: float = 2.0  # factor by which the probability of that draw exceeds D_T
-    out_period_s: float = 15.0  # a node without a tree for this long draws too
-    inviting_periods: float = 1.5  # refresh periods in which a new root's refreshes invite
-    dissolve_attempts: int = 2  # unanswered requests for a parent after which a node lets its children go
-    advertisement_period_s: float = 10.0  # time between two advertisements of a root (4.3.2)
-    causality: bool = True  # trees contend for nodes where the site has causal dependencies (chapter 5)
-    delta: float = 0.325  # potentials closer than this ratio do not contend
-    eta: float = 1.0  # keeps the factors of the potential from vanishing
     # The additions, each with its switch
     rising_odds: bool = True  # the probability of a node without a tree grows by alpha with each draw
     early_news: bool = True  # a root whose tree changes advertises before its period is over
@@ -30,13 +16,7 @@ class SomerPlusParameters(AppraisalParameters, frozen=True):
     neighbour_ascent: bool = True  # events of a node without a parent climb the tree of a neighbour
     maturity: bool = True  # a new root sends its first events again when it knows all other roots
     settled_contention: bool = True  # potentials are compared as they would be after the change
-    # Routes between trees
-    route_lifetime_periods: float = 1.5  # refresh periods after which a silent neighbour is no next hop
-    route_hold_s: float = 0.05  # time after which a gained or lost route to another tree is reported
-    distance_hold_s: float = 0.3  # the same for routes that only got longer or shorter
     # Advertisements
-    relay_hold_s: float = 2.0  # mean time after which updates of other roots are relayed
-    relay_hold_jitter: float = 0.5  # share by which that time is shorter or longer, at random
     news_hold_s: float = 1.0  # time for which an early entry of the own tree waits
     news_spacing_s: float = 1.0  # time between the first two early entries; it doubles with each
     news_spacing_max_s: float = 4.0  # time between any two; former links should live longer
@@ -45,7 +25,6 @@ class SomerPlusParameters(AppraisalParameters, frozen=True):
     rest_periods: float = 10.0  # refresh periods without a missed neighbour after which a root is at rest
     retell_after_s: float = 2.0  # an entry that a neighbouring root does not know after this time was lost
     entry_lifetime_periods: float = 3.5  # advertisement periods after which a silent root is forgotten
-    entries_max: int = 1024  # roots that a root remembers; a bound on memory
     # Events between trees
     legs_depth_max: int = 64  # roots on a planned path; trees farther away are not served
     strand_retry_s: float = 0.8  # time until an event without a path to some trees is tried again
@@ -56,22 +35,13 @@ class SomerPlusParameters(AppraisalParameters, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.relay_hold_jitter <= 1, "relay_hold_jitter", self.relay_hold_jitter, "between 0 and 1")
-        require(0 <= self.root_density <= 1, "root_density", self.root_density, "between 0 and 1")
-        require(self.alpha >= 1, "alpha", self.alpha, "at least 1")
-        for field in ("merging_threshold", "new_root_threshold", "dissolve_attempts", "entries_max"):
-            require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         for field in ("legs_depth_max", "stranded_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         for field in ("tries_max", "tries_at_rest_max"):
             require(0 <= getattr(self, field) < 15, field, getattr(self, field), "from 0 to 14")
-        for field in ("out_period_s", "advertisement_period_s", "eta", "strand_retry_s"):
+        for field in ("strand_retry_s", "entry_lifetime_periods", "rest_periods"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        for field in ("route_lifetime_periods", "entry_lifetime_periods", "rest_periods"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        for field in ("delta", "inviting_periods", "route_hold_s", "distance_hold_s", "relay_hold_s", "news_hold_s"):
-            require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
-        for field in ("news_spacing_s", "quick_hold_s", "young_s", "retell_after_s", "mature_s"):
+        for field in ("news_hold_s", "news_spacing_s", "quick_hold_s", "young_s", "retell_after_s", "mature_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
         require(
             self.news_spacing_max_s >= self.news_spacing_s,

@@ -44,7 +44,7 @@ class SomerPlus(TreeProtocol):
     def __init__(self, host: Host, parameters: SomerPlusParameters) -> None:
         super().__init__(host, parameters)
         tree, events = self.membership, self.dissemination
-        self.roots = Roots(host, parameters, tree, self.petitions)
+        self.roots = Roots(host, parameters, tree, self.petitions, parameters.rising_odds)
         self.borders = Borders(host, parameters, tree)
         self.link_state = LinkState(host, parameters, tree, self.borders, events)
         self.crossings = Crossings(host, parameters, tree, self.link_state, events)

@@ -140,6 +140,10 @@ class ProbeReply(Message, frozen=True, tag=28):
     path: Path  # nodes still to be passed after the receiver, the next one last
 
 
+class Dissolve(Message, frozen=True, tag=36):
+    """Where there are several trees, broadcast by a node that finds no parent: my children should look for one."""
+
+
 TreeMessages = (
     Refresh | JoinRequest | JoinReply | Subscription | Leave | Disown | SequenceRequest | SequenceGrant | Publication
 )

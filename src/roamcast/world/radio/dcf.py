@@ -195,8 +195,8 @@ class DcfMedium(Medium):
 
     # -- on the air ----------------------------------------------------------------------------------------------
 
-    def _start(self, frame: DcfFrame) -> None:
-        """The hot path: a frame begins, and every station in range notices."""
+    def _begin(self, frame: DcfFrame) -> Station:
+        """What the beginning of a frame means for itself and its sender, however its hearers receive."""
         now = self.scheduler.now
         end = now + frame.airtime_s
         frame.start = now
@@ -214,10 +214,16 @@ class DcfMedium(Medium):
             self._half_duplex += 1
         sender.sending_until = end
         sender.defer = self._difs_s
-        if end > sender.air_until:
-            sender.air_until = end
         if end > sender.busy_until:
             sender.busy_until = end
+        return sender
+
+    def _start(self, frame: DcfFrame) -> None:
+        """The hot path: a frame begins, and every station in range notices."""
+        sender = self._begin(frame)
+        now, end = frame.start, frame.end
+        if end > sender.air_until:
+            sender.air_until = end
         eifs_s, airtime_s = self._eifs_s, frame.airtime_s
         collisions = halved = 0
         for station in sender.hearers:

@@ -79,26 +79,10 @@ class SnirMedium(DcfMedium):
 
     def _start(self, frame: DcfFrame) -> None:
         """The hot path: a frame begins."""
-        now = self.scheduler.now
-        end = now + frame.airtime_s
-        frame.start = now
-        frame.end = end
-        frame.is_on_air = True
-        self.scheduler.put(end, frame)
-        sender = self._stations[frame.sender]
-        if sender.topology_version != self.topology.version:
-            self._look_around(sender)
-        frame.hearers = sender.heard_by
+        sender = self._begin(frame)
+        now, end = frame.start, frame.end
         arrivals = sender.arrivals if not self._nakagami_shape else self._faded(sender.arrivals)
         frame.arrivals = arrivals
-        if sender.lock is not None:
-            sender.receive_s -= sender.lock.end - now
-            sender.lock = None
-            self._half_duplex += 1
-        sender.sending_until = end
-        sender.defer = self._difs_s
-        if end > sender.busy_until:
-            sender.busy_until = end
         thermal, airtime_s = self._thermal, frame.airtime_s
         collisions = halved = 0
         for arrival in arrivals:

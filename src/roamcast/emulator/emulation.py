@@ -1,0 +1,333 @@
+"""Running a scenario with real nodes, in real time.
+
+The plan is the simulator's: movements, contacts, applications and faults come from the same seed. Every node is a
+`roamcast node` process on a machine of its own. Contacts open and close the air between machines; a crash is
+`kill -9`, a return a new process, a departure `quit`. What a node hears of its place is what the scenario's positioning
+says, once a second.
+"""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from roamcast.emulator.air import Air
+from roamcast.emulator.machines import GROUP, Machines
+from roamcast.emulator.record import merged
+from roamcast.errors import ConfigurationError
+from roamcast.events import Event
+from roamcast.interests import Interest
+from roamcast.seeds import derive
+from roamcast.trace.rows import (
+    contact_row,
+    delivered_row,
+    dropped_row,
+    end_row,
+    fault_row,
+    interest_row,
+    position_row,
+    published_row,
+)
+from roamcast.trace.schema import Record
+from roamcast.world.contacts import scenario_contacts
+from roamcast.world.faults import Fault, fault_plan
+from roamcast.world.mobility import scenario_movements
+from roamcast.world.positioning import whereabouts
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Run, run_id
+from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
+
+NODES_MAX = 64
+DURATION_S_MAX = 3600.0
+DELAY_S = Ideal().delay_s  # of radios that do not say
+START_PATIENCE_S = 120.0
+STOP_PATIENCE_S = 15.0
+MOVE_PERIOD_S = 1.0
+
+
+class Emulated(NamedTuple):
+    table: pa.Table  # the trace
+    behind_s: float  # the most by which something happened too late
+    air_frames: int  # that crossed the air, acknowledgements and retransmissions included
+    air_bytes: int
+
+
+def require_emulable(run: Run) -> None:
+    """Refuses what the emulator cannot do, before anything is started."""
+    scenario = run.scenario
+    if scenario.nodes > NODES_MAX:
+        raise ConfigurationError(f"scenario.nodes = {scenario.nodes}: an emulation has at most {NODES_MAX}")
+    if scenario.duration_s > DURATION_S_MAX:
+        raise ConfigurationError(f"scenario.duration_s = {scenario.duration_s:g}: at most {DURATION_S_MAX:g} here")
+    if scenario.workload.causal.dependencies:
+        raise ConfigurationError("scenario.workload.causal: causal events are simulated only; leave them out")
+    if scenario.workload.utility:
+        raise ConfigurationError("scenario.workload.utility: deadlines are simulated only; leave them out")
+    signal = type(scenario.radio.signal).__struct_config__.tag
+    if signal != "disc":
+        raise ConfigurationError(f"scenario.radio.signal: an emulation has range discs, not {signal!r}")
+
+
+class _Node:
+    """One machine's node, over all its lives."""
+
+    def __init__(self) -> None:
+        self.process: Any = None
+        self.lives = 0
+        self.wanted: list[Interest] = []
+        self.offered: list[Interest] = []
+        self.unconfirmed: list[Publish] = []  # published, but the node has not said so yet
+        self.started = asyncio.Event()
+
+    def say(self, command: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it is gone
+            self.process.stdin.write(f"{command}\n".encode())
+            self.process.stdin.flush()
+
+
+class Emulation:
+    """A run in real time; `emulate` is the whole of it."""
+
+    def __init__(self, run: Run, machines: Machines, folder: Path, rate_bps: float | None) -> None:
+        scenario = run.scenario
+        self._run = run
+        self._machines = machines
+        self._folder = folder
+        self._loop = asyncio.get_running_loop()
+        self._movements = scenario_movements(scenario, run.seed)
+        self._whereabouts = whereabouts(scenario, self._movements, run.seed)
+        self._nodes = [_Node() for _ in range(scenario.nodes)]
+        self._air = Air(
+            machines.ports,
+            delay_s=getattr(scenario.radio, "delay_s", DELAY_S),
+            loss=scenario.radio.loss,
+            random=derive(run.seed, "radio"),
+            rate_bps=rate_bps,
+        )
+        self._rows: list[Record] = []
+        self._events: dict[int, Event] = {}
+        self._early: dict[int, list[tuple[int, dict[str, Any]]]] = {}  # deliveries of events not yet known
+        self._began_s = 0.0  # by the loop's clock
+        self._began_unix_s = 0.0
+        self.behind_s = 0.0
+
+    async def run(self, tell: Callable[[str], None]) -> Emulated:
+        scenario = self._run.scenario
+        faults = fault_plan(scenario, self._run.seed)
+        absent = {fault.node for fault in faults if fault.what == "join"}
+        try:
+            present = [node for node in range(scenario.nodes) if node not in absent]
+            tell(f"starting {len(present)} nodes")
+            for node in present:
+                self._start(node)
+            waits = [self._nodes[node].started.wait() for node in present]
+            await asyncio.wait_for(asyncio.gather(*waits), START_PATIENCE_S)
+            self._began_s, self._began_unix_s = self._loop.time(), time.time()
+            tell(f"running for {scenario.duration_s:g} s")
+            await self._follow(self._plan(faults))
+            await self._wait_until(scenario.duration_s)
+        except TimeoutError:
+            raise ConfigurationError(f"emulate: not all nodes started within {START_PATIENCE_S:g} s") from None
+        finally:
+            await self._stop()
+            self._air.close()
+        self._rows.append(end_row(scenario.duration_s, scenario.nodes))
+        traces = sorted(self._folder.glob("trace-*"))
+        table = merged(run_id(self._run), self._rows, traces, self._began_unix_s, scenario.duration_s)
+        return Emulated(table, self.behind_s, self._air.frames, self._air.bytes)
+
+    # -- the plan ------------------------------------------------------------------------------------------------
+
+    def _plan(self, faults: list[Fault]) -> list[tuple[float, int, Callable[[], None]]]:
+        """What happens when; the number keeps the order of what happens at one instant."""
+        scenario = self._run.scenario
+        plan: list[tuple[float, int, Callable[[], None]]] = []
+
+        def at(t_s: float, call: Callable[..., None], *arguments: Any) -> None:
+            if t_s < scenario.duration_s:
+                plan.append((t_s, len(plan), partial(call, *arguments)))
+
+        contacts = scenario_contacts(scenario, self._movements)
+        for a, b, from_s, until_s in zip(
+            contacts.a.tolist(), contacts.b.tolist(), contacts.from_s.tolist(), contacts.until_s.tolist(), strict=True
+        ):
+            at(from_s, self._contact, a, b, True)
+            at(until_s, self._contact, a, b, False)
+        for fault in faults:
+            at(fault.t_s, self._strike, fault)
+        for action in agenda(scenario, self._run.seed):
+            at(action.t_s, self._act, action)
+        if self._movements is not None:
+            for node in range(scenario.nodes):
+                for t_s, x_m, y_m in self._movements.until(node, scenario.duration_s):
+                    self._rows.append(position_row(t_s, node, x_m, y_m))
+            for second in range(1, int(scenario.duration_s / MOVE_PERIOD_S)):
+                at(second * MOVE_PERIOD_S, self._move_all)
+        return sorted(plan, key=lambda entry: entry[:2])
+
+    async def _follow(self, plan: list[tuple[float, int, Callable[[], None]]]) -> None:
+        for t_s, _, call in plan:
+            await self._wait_until(t_s)
+            self.behind_s = max(self.behind_s, self._now() - t_s)
+            call()
+
+    async def _wait_until(self, t_s: float) -> None:
+        left_s = t_s - self._now()
+        if left_s > 0:
+            await asyncio.sleep(left_s)
+
+    def _now(self) -> float:
+        return self._loop.time() - self._began_s if self._began_s else 0.0
+
+    def _contact(self, a: int, b: int, begins: bool) -> None:
+        self._air.connect(a, b, in_range=begins)
+        self._rows.append(contact_row(self._now(), a, b, begins=begins))
+
+    def _strike(self, fault: Fault) -> None:
+        self._rows.append(fault_row(self._now(), fault.node, fault.what))
+        match fault.what:
+            case "crash":
+                self._air.switch(fault.node, on=False)
+                self._nodes[fault.node].process.kill()
+            case "leave":
+                self._nodes[fault.node].say("quit")
+            case _:
+                self._start(fault.node)
+
+    def _move_all(self) -> None:
+        for node, each in enumerate(self._nodes):
+            place = self._whereabouts.position(node, self._now())
+            if place is not None and each.started.is_set():
+                each.say(f"move {place[0]:.3f},{place[1]:.3f}")
+
+    # -- applications --------------------------------------------------------------------------------------------
+
+    def _act(self, action: Action) -> None:
+        """An application does something; if its node is down it keeps what it wants for later."""
+        node = self._nodes[action.node]
+        language = self._run.scenario.workload.language
+        is_up = node.process is not None and node.process.poll() is None
+        match action:
+            case Publish():
+                if is_up:
+                    node.unconfirmed.append(action)
+                    content = " ".join(str(action.content).split())
+                    payload = "" if language == "content" else "x" * action.payload_bytes
+                    node.say(f"publish {content} {payload}".rstrip())
+                else:
+                    self._rows.append(dropped_row(self._now(), action.node, "publisher-down"))
+                return
+            case Subscribe(interest=interest):
+                node.wanted.append(interest)
+                kind, command = "subscribed", "subscribe"
+            case Unsubscribe(interest=interest):
+                node.wanted.remove(interest)
+                kind, command = "unsubscribed", "unsubscribe"
+            case Advertise(interest=interest):
+                node.offered.append(interest)
+                kind, command = "advertised", "advertise"
+        if node.lives:
+            self._rows.append(interest_row(self._now(), kind, action.node, language, str(interest)))  # type: ignore[arg-type]
+        if is_up:
+            node.say(f"{command} {interest}")
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _start(self, number: int) -> None:
+        scenario = self._run.scenario
+        node = self._nodes[number]
+        node.lives += 1
+        node.started.clear()
+        words = ["--address", str(number), "--json", "--plain", "--protocol", self._run.protocol]
+        words += ["--broadcast", GROUP, "--language", scenario.workload.language]
+        words += ["--site", "{}x{}".format(*scenario.area_m), "--range", str(scenario.radio.range_m)]
+        words += ["--trace", str(self._folder / f"trace-{number:03}-{node.lives}"), "--state", str(self._folder)]
+        for name, value in self._run.parameters.items():
+            words += ["--set", f"{name}={value}"]
+        place = self._whereabouts.position(number, self._now())
+        if place is not None:
+            words += ["--position", f"{place[0]:.3f},{place[1]:.3f}"]
+        node.process = self._machines.start(number, words)
+        self._air.switch(number, on=True)
+        threading.Thread(target=self._listen, args=(number, node.process), daemon=True).start()
+
+    def _listen(self, number: int, process: Any) -> None:
+        """Runs in a thread for each life of a node: hands its lines to the loop."""
+        for line in process.stdout:
+            try:
+                fields = json.loads(line)
+            except ValueError:
+                continue
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._told, number, fields)
+
+    def _told(self, number: int, fields: dict[str, Any]) -> None:
+        node = self._nodes[number]
+        match fields.get("kind"):
+            case "started":
+                for interest in node.offered:
+                    node.say(f"advertise {interest}")
+                for interest in node.wanted:
+                    node.say(f"subscribe {interest}")
+                node.started.set()
+            case "published" if node.unconfirmed:
+                self._published(number, node.unconfirmed.pop(0), fields)
+            case "delivered":
+                self._delivered(number, fields)
+
+    def _published(self, number: int, action: Publish, fields: dict[str, Any]) -> None:
+        t_s = fields["time_s"] - self._began_unix_s
+        payload = bytes(0 if self._run.scenario.workload.language == "content" else action.payload_bytes)
+        event = Event(fields["event_id"], t_s, action.content, payload)
+        self._events[event.id] = event
+        hops = self._air.hops_from(number)
+        self._rows.append(published_row(t_s, event, self._run.scenario.workload.language, shortest_hops=hops))
+        for node, delivery in self._early.pop(event.id, []):
+            self._delivered(node, delivery)
+
+    def _delivered(self, number: int, fields: dict[str, Any]) -> None:
+        event = self._events.get(fields["event_id"])
+        if event is None:
+            self._early.setdefault(fields["event_id"], []).append((number, fields))
+            return
+        self._rows.append(delivered_row(event.time_s + fields["latency_ms"] / 1000, number, event, fields["hops"]))
+
+    async def _stop(self) -> None:
+        running = [node for node in self._nodes if node.process is not None and node.process.poll() is None]
+        for node in running:
+            node.say("quit")
+        give_up_s = self._loop.time() + STOP_PATIENCE_S
+        while running and self._loop.time() < give_up_s:
+            running = [node for node in running if node.process.poll() is None]
+            await asyncio.sleep(0.05)
+        for node in self._nodes:
+            if node.process is not None:
+                node.process.kill()
+                node.process.wait()
+        await asyncio.sleep(0.1)  # the last lines are handed over
+
+
+def emulate(run: Run, *, rate_bps: float | None = None, tell: Callable[[str], None] = lambda line: None) -> Emulated:
+    """Runs the scenario in real time. The process must be in a network of its own (`machines.enter_own_network`)."""
+    require_emulable(run)
+    folder = Path(tempfile.mkdtemp(prefix="roamcast-emulation-"))
+    machines = Machines(run.scenario.nodes)
+    try:
+
+        async def whole() -> Emulated:
+            return await Emulation(run, machines, folder, rate_bps).run(tell)
+
+        return asyncio.run(whole())
+    finally:
+        machines.close()
+        shutil.rmtree(folder, ignore_errors=True)
+

@@ -1,0 +1,119 @@
+"""The emulator by running it: real processes, real datagrams, a moving network."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import roamcast
+from roamcast.emulator.emulation import require_emulable
+from roamcast.world.scenario import Run, Scenario
+
+SOURCE = Path(__file__).parents[2] / "src"
+PATIENCE_S = 240
+SCENARIO = """
+protocol = "flooding"
+[scenario]
+nodes = 5
+area_m = 300
+duration_s = 15
+radio.model = "ideal"
+radio.range_m = 200
+mobility.speed_max_mps = 3
+workload.start_s = 2
+workload.tail_s = 3
+workload.rate_per_s = 2
+workload.language = "topics"
+workload.selectivity = 0.5
+"""
+
+
+def why_impossible() -> str | None:
+    missing = [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]
+    if missing:
+        return f"no {missing[0]}"
+    user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *user, "--net", "ip", "link", "add", "end1", "type", "veth", "peer", "name", "end2"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"no network namespaces: {made.stderr.strip()}" if made.returncode else None
+
+
+needs_namespaces = pytest.mark.skipif(why_impossible() is not None, reason=str(why_impossible()))
+
+
+def emulator(scenario: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "roamcast", "emulate", str(scenario), "--out", str(out), "--json", *options]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def emulated(tmp_path: Path, extra: str = "", *options: str) -> dict[str, Any]:
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(SCENARIO + extra, encoding="utf-8")
+    process = emulator(scenario, tmp_path / "trace", *options)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    answer: dict[str, Any] = json.loads(out)
+    return answer
+
+
+@needs_namespaces
+def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
+    """15 s of real time: the point of an emulation."""
+    answer = emulated(tmp_path)
+    expected = roamcast.simulate(tmp_path / "scenario.toml").summary
+    assert answer["publications"] == expected["publications"] > 10
+    assert answer["delivery_ratio_reachable"] >= expected["delivery_ratio_reachable"] - 0.02
+    frames, simulated = sum(answer["frames"].values()), sum(expected["frames"].values())
+    assert abs(frames - simulated) <= 0.1 * simulated
+    trace = roamcast.read_trace(tmp_path / "trace")
+    assert trace.run is not None
+    assert trace.run.scenario.nodes == 5
+    assert trace.summary["delivered"] == answer["delivered"]
+    assert trace.rows("position").num_rows > 0
+
+
+@needs_namespaces
+def test_a_crash_is_a_kill_and_a_return_a_new_process(tmp_path: Path) -> None:
+    answer = emulated(tmp_path, "faults.return_share = 0.4\nfaults.return_after_s = 3\n", "--duration", "12")
+    faults = roamcast.read_trace(tmp_path / "trace").rows("fault").to_pylist()
+    assert {fault["detail"] for fault in faults} >= {"crash"}
+    assert answer["delivery_ratio"] > 0.5
+
+
+@needs_namespaces
+def test_nothing_is_left_behind_when_it_is_killed(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    process = emulator(scenario, tmp_path / "trace")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "running for" in line:
+            break
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) >= 10  # a node and what keeps its namespace, five times
+    process.kill()
+    process.communicate()
+    give_up = time.monotonic() + 20
+    while any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children):
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"nodes": 65}, "at most 64"),
+        ({"duration_s": 4000.0}, "at most 3600"),
+    ],
+)
+def test_what_cannot_be_emulated_is_refused(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(roamcast.ConfigurationError, match=named):
+        require_emulable(Run(scenario=Scenario(**settings)))
