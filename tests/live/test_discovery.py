@@ -47,13 +47,13 @@ def test_what_is_not_heard_any_more_is_forgotten() -> None:
     paths.heard(1, IPV6, 0.0)
     paths.heard(1, IPV4, 5.0)
     paths.heard(2, None, 3.0)
-    assert paths.expire(4.0) == [2]
+    assert paths.expire(4.0, 4.0) == [2]
     assert paths.choose(GROUPS)[0] == IPV4
     assert not paths.heard(1, IPV4, 6.0)
     assert paths.heard(1, IPV6, 6.0), "it is news again"
     paths.forget_groups([IPV6, IPV4])
     assert paths.choose([[BROADCAST]]) == (BROADCAST,)
-    assert paths.expire(7.0) == [1]
+    assert paths.expire(7.0, 0.0) == [1]
     assert len(paths) == 0
 
 

@@ -1,9 +1,10 @@
 """How nodes find each other without a list of peers.
 
 A node sends a beacon over every group of every interface: three soon after it starts or an interface comes up, then one
-every `BEACON_PERIOD_S`. A beacon is a bare datagram, sealed like all others. Whoever hears a neighbour for the first
-time answers with beacons of its own within `ANSWER_S`, at most one answer per `ANSWER_PERIOD_S`, so two nodes know each
-other after one exchange. A neighbour that was not heard for `EXPIRY_S` is forgotten.
+every `BEACON_PERIOD_S`, of which all but each `FULL_EVERY`-th go only over the groups that reach its neighbours. A
+beacon is a bare datagram, sealed like all others. Whoever hears a neighbour for the first time answers with beacons of
+its own within `ANSWER_S`, at most one answer per `ANSWER_PERIOD_S`, so two nodes know each other after one exchange. A
+neighbour that was not heard for `EXPIRY_S` is forgotten.
 
 The same object opens and closes ports as interfaces come and go, tells the link where a broadcast has to go
 (`paths.py`), limits frames to what the smallest interface carries, and reports what happens as notices. Static links
@@ -27,10 +28,12 @@ from roamcast.live.paths import Paths
 from roamcast.live.ports import Ports
 
 BEACON_PERIOD_S = 2.0
+FULL_EVERY = 4
 BURST_S = (0.2, 0.4, 0.8)  # between the first beacons
 ANSWER_S = 0.1
 ANSWER_PERIOD_S = 0.5
 EXPIRY_S = 7.0  # three beacons may be lost
+GROUP_EXPIRY_S = 28.0  # of a group over which a neighbour was heard: three full rounds of beacons may be lost
 NOT_READY_S = 0.25  # until an address is tried again that could not be used
 ADDRESS_IN_USE_PERIOD_S = 60.0
 MENTIONS_MAX = 50  # neighbours that are mentioned at once when they come or go,
@@ -74,6 +77,7 @@ class Discovery:
         self._answer: asyncio.TimerHandle | None = None
         self._answered_s = 0.0
         self._burst: list[float] = []
+        self._beacons = 0
         self._mentions = float(MENTIONS_MAX)
         self._mentioned_s = self._loop.time()
         self._warned_s: dict[str, float] = {}
@@ -147,7 +151,7 @@ class Discovery:
         """Decides where broadcasts go and how large frames may be."""
         ports = self._ports
         if ports is None:
-            self._host.link.neighbourhood = self._static
+            self._host.link.neighbourhood = self._host.link.everywhere = self._static
             return
         groups = ports.groups()
         self._host.link.neighbourhood = (*self._static, *self.paths.choose(groups))
@@ -198,7 +202,7 @@ class Discovery:
     def _send_answer(self) -> None:
         self._answer = None
         self._answered_s = self._loop.time()
-        self._send_beacons()
+        self._send_beacons(everywhere=True)
 
     def _start_burst(self) -> None:
         self._burst = list(reversed(BURST_S))
@@ -207,7 +211,8 @@ class Discovery:
         self._beacon = self._loop.call_soon(self._tick)
 
     def _tick(self) -> None:
-        self._send_beacons()
+        self._beacons += 1
+        self._send_beacons(everywhere=bool(self._burst) or self._beacons % FULL_EVERY == 0)
         self._expire()
         notice = self._diagnosis.examine(self._host.now(), len(self.paths), self._journal.lost)
         if notice is not None:
@@ -215,18 +220,14 @@ class Discovery:
         period_s = self._burst.pop() if self._burst else BEACON_PERIOD_S
         self._beacon = self._loop.call_later(period_s * self._random.uniform(0.9, 1.1), self._tick)
 
-    def _send_beacons(self) -> None:
+    def _send_beacons(self, *, everywhere: bool) -> None:
         """One for each group, each sealed for itself, so that others learn all groups over which they hear us."""
         link = self._host.link
-        for endpoint in self._static:
+        for endpoint in link.everywhere if everywhere else link.neighbourhood:
             link.beacon((endpoint,))
-        if self._ports is not None:
-            for groups in self._ports.groups():
-                for group in groups:
-                    link.beacon((group,))
 
     def _expire(self) -> None:
-        gone = self.paths.expire(self._host.now() - EXPIRY_S)
+        gone = self.paths.expire(self._host.now() - EXPIRY_S, self._host.now() - GROUP_EXPIRY_S)
         for node in gone:
             self._host.link.neighbours.forget(node)
             text = f"neighbour {node} is gone: not heard for {EXPIRY_S:.0f} s"

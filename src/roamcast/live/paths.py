@@ -43,13 +43,13 @@ class Paths:
             heard.groups[group] = now_s
         return is_new
 
-    def expire(self, before_s: float) -> list[int]:
-        """Forgets what was not heard since then; returns the neighbours that are gone."""
+    def expire(self, before_s: float, groups_before_s: float) -> list[int]:
+        """Forgets neighbours, and groups of neighbours, that were not heard since then; returns those neighbours."""
         gone = [node for node, heard in self._nodes.items() if heard.last_s < before_s]
         for node in gone:
             del self._nodes[node]
         for heard in self._nodes.values():
-            heard.groups = {group: last_s for group, last_s in heard.groups.items() if last_s >= before_s}
+            heard.groups = {group: last_s for group, last_s in heard.groups.items() if last_s >= groups_before_s}
         return gone
 
     def forget_groups(self, groups: Iterable[Endpoint]) -> None:
