@@ -14,7 +14,7 @@ from roamcast.analysis.measures import measure_runs
 from roamcast.analysis.source import register
 from roamcast.cli.monitor import monitor
 from roamcast.errors import ConfigurationError
-from roamcast.report.monitor import Watch, page
+from roamcast.report.monitor import TraceWatch, page
 from roamcast.trace.files import TraceWriter
 from roamcast.trace.measures import RUN_MEASURES
 from roamcast.trace.schema import SCHEMA
@@ -104,7 +104,7 @@ def test_a_stream_reads_every_row_exactly_once_even_after_a_restart(spark: Spark
 
 def test_the_monitor_ends_with_the_measures_of_the_finished_traces(spark: SparkSession, tmp_path: Path) -> None:
     network = Network(tmp_path)
-    watch = Watch([tmp_path], window_s=5, patience_s=2)
+    watch = TraceWatch([tmp_path], window_s=5, patience_s=2)
     assert watch.look().windows == ()
     seen = []
     for _ in range(STEPS):
@@ -126,7 +126,7 @@ def test_the_monitor_ends_with_the_measures_of_the_finished_traces(spark: SparkS
 
 def test_what_is_not_settled_is_pending_and_not_broken(tmp_path: Path) -> None:
     network = Network(tmp_path)
-    watch = Watch([tmp_path], window_s=5, patience_s=2)
+    watch = TraceWatch([tmp_path], window_s=5, patience_s=2)
     for _ in range(3):
         network.write()
     state = watch.look()
@@ -159,4 +159,4 @@ def test_the_command_answers_and_keeps_a_page(tmp_path: Path, capsys: pytest.Cap
 def test_a_page_of_a_living_network_loads_itself_again(tmp_path: Path) -> None:
     network = Network(tmp_path)
     network.write()
-    assert '<meta http-equiv="refresh" content="2.0">' in page(Watch([tmp_path]).look(), refresh_s=2.0)
+    assert '<meta http-equiv="refresh" content="2.0">' in page(TraceWatch([tmp_path]).look(), refresh_s=2.0)

@@ -5,7 +5,7 @@ import pytest
 
 from roamcast.checkers import (
     Agreement,
-    Coverage,
+    CoverageChecker,
     InvariantError,
     check_coverage,
     check_deliveries,
@@ -86,7 +86,7 @@ def test_a_forgotten_interest_is_found(simulation: Simulation) -> None:
     nodes[parent].children.put(child, Intervals.of((1, 2)), 0.0)
     with pytest.raises(InvariantError, match=f"{parent} holds 1..2 for its child {child}"):
         check_coverage(simulation)
-    coverage = Coverage(bound_s=1.0, from_s=simulation.scheduler.now + 0.5)
+    coverage = CoverageChecker(bound_s=1.0, from_s=simulation.scheduler.now + 0.5)
     for _ in range(3):  # not yet, first seen, within the bound
         coverage(simulation)
         simulation.scheduler.now += 0.7

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 
 from roamcast.analysis.evaluation import evaluate
-from roamcast.analysis.relations import Contents, SparkRelations
+from roamcast.analysis.relations import SparkRelations, TraceContents
 from roamcast.analysis.traces import RUN, of_kind
 from roamcast.trace.measures import RUN_FACTS, RUN_MEASURES
 
@@ -17,7 +17,7 @@ from roamcast.trace.measures import RUN_FACTS, RUN_MEASURES
 def measure_runs(
     trace: DataFrame,
     *,
-    has: Contents | None = None,
+    has: TraceContents | None = None,
     met: DataFrame | None = None,
     names: Iterable[str] = tuple(RUN_MEASURES),
 ) -> DataFrame:

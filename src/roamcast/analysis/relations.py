@@ -12,7 +12,7 @@ from roamcast.analysis.traces import RUN, of_kind
 from roamcast.trace.relations import LOAD_COLUMNS
 
 
-class Contents(NamedTuple):
+class TraceContents(NamedTuple):
     """What occurs in a trace, so that steps that would find nothing are left out of Spark's plan."""
 
     languages: tuple[str, ...] = tuple(MATCHES)
@@ -20,7 +20,7 @@ class Contents(NamedTuple):
     utility: bool = True
 
 
-def contents(trace: DataFrame) -> Contents:
+def contents(trace: DataFrame) -> TraceContents:
     """Looks through the publications once."""
     seen = of_kind(trace, "published").agg(
         f.collect_set("category").alias("languages"),
@@ -30,13 +30,13 @@ def contents(trace: DataFrame) -> Contents:
     found = seen.first()
     assert found is not None  # an aggregate over everything has one row
     languages = tuple(sorted(set(found["languages"]) & MATCHES.keys())) or ("intervals",)
-    return Contents(languages, bool(found["causal"]), bool(found["utility"]))
+    return TraceContents(languages, bool(found["causal"]), bool(found["utility"]))
 
 
 class SparkRelations:
     """The relations of all runs in a trace, by name."""
 
-    def __init__(self, trace: DataFrame, has: Contents | None = None, met: DataFrame | None = None) -> None:
+    def __init__(self, trace: DataFrame, has: TraceContents | None = None, met: DataFrame | None = None) -> None:
         self._trace = trace
         self._has = contents(trace) if has is None else has
         self._met = met

@@ -25,7 +25,7 @@ FOLLOWED_DB = 19.0
 """ns-3 ignores signals below -101 dBm, 19 dB below the weakest preamble that it detects."""
 
 
-class Plan(NamedTuple):
+class LayoutPlan(NamedTuple):
     """What is drawn and measured."""
 
     nodes: int = 80
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     seeds: int = 2
 
 
-def draw_layout(plan: Plan, seed: int) -> Layout:
+def draw_layout(plan: LayoutPlan, seed: int) -> Layout:
     """Positions and shadowing; not yet measured."""
     random = derive(seed, "reference")
     positions = [
@@ -85,7 +85,7 @@ def draw_layout(plan: Plan, seed: int) -> Layout:
     }
 
 
-def measure_with_ns3(layout: Layout, ns3: Path, plan: Plan) -> Layout:
+def measure_with_ns3(layout: Layout, ns3: Path, plan: LayoutPlan) -> Layout:
     """The layout with what ns-3 measured on it."""
     floods = []
     for seed in range(1, plan.seeds + 1):

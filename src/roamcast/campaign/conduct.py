@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import roamcast
 from roamcast.campaign.commits import ABOUT
-from roamcast.campaign.execute import Execution, Standing
+from roamcast.campaign.execute import Execution, ExecutionState
 from roamcast.campaign.file import Campaign, Stop, load_campaign
 from roamcast.campaign.location import Location
 from roamcast.campaign.plan import Point, plan_table, points, replicates
@@ -132,12 +132,12 @@ class Conductor:
                 )  # contenders may share a run: it is simulated once
                 done = [over[name] for name in planned if name in over]
 
-                def report(standing: Standing, done: list[Outcome] = done, planned: int = len(planned)) -> None:
+                def report(standing: ExecutionState, done: list[Outcome] = done, planned: int = len(planned)) -> None:
                     failed = sum(outcome.failed for outcome in done) + standing.failed
                     committed = len(done) + standing.committed
                     on_progress(Progress(planned, committed, failed, standing.simulated, standing.running))
 
-                report(Standing(0, 0, 0, 0))
+                report(ExecutionState(0, 0, 0, 0))
                 missing = _rows_of(plan, [name for name in planned if name not in over])
                 execution = Execution(
                     session,

@@ -58,7 +58,7 @@ class CampaignStoppedError(RoamcastError):
     """Spark failed in a way that is not a run's fault."""
 
 
-class Standing(NamedTuple):
+class ExecutionState(NamedTuple):
     """Where an execution is; `simulated` counts runs of finished tasks that are not committed yet."""
 
     committed: int
@@ -84,7 +84,7 @@ class Execution:
         worker: Worker = simulate_runs,
         archives: Iterable[str] = (),
         environment: dict[str, str] | None = None,
-        on_progress: Callable[[Standing], None] = lambda standing: None,
+        on_progress: Callable[[ExecutionState], None] = lambda standing: None,
     ) -> None:
         self._context: SparkContext = session.sparkContext
         self._store = store
@@ -218,7 +218,7 @@ class Execution:
                 info = tracker.getJobInfo(job)
                 stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else [])]
                 running += sum(stage.numActiveTasks for stage in stages if stage is not None)
-        self._on_progress(Standing(self._committed, self._failed + failed, simulated, min(running, slots)))
+        self._on_progress(ExecutionState(self._committed, self._failed + failed, simulated, min(running, slots)))
 
 
 class _Batch(NamedTuple):

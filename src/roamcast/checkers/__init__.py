@@ -6,14 +6,14 @@ only through what these document for that purpose (`protocols/trees/tree.py`) an
 """
 
 from roamcast.checkers.deliveries import check_deliveries, check_served
-from roamcast.checkers.trees import Agreement, Coverage, check_coverage, check_no_cycles, check_roles
+from roamcast.checkers.trees import Agreement, CoverageChecker, check_coverage, check_no_cycles, check_roles
 from roamcast.checkers.watch import Checker, InvariantError, Watch
 from roamcast.checkers.waymark import check_bounds, check_no_circles, check_own_words
 
 __all__ = [
     "Agreement",
     "Checker",
-    "Coverage",
+    "CoverageChecker",
     "InvariantError",
     "Watch",
     "check_bounds",

@@ -102,7 +102,7 @@ def check_coverage(simulation: Simulation) -> None:
         raise InvariantError(fault)
 
 
-class Coverage:
+class CoverageChecker:
     """`check_coverage` for networks that never rest: from `from_s` on no link fails it for more than `bound_s` at a
     stretch."""
 

@@ -15,6 +15,7 @@ from roamcast.bench import flood as flood_bench
 from roamcast.bench import flows as flows_bench
 from roamcast.bench import odmrp as odmrp_bench
 from roamcast.bench import reference as reference_bench
+from roamcast.cli.bench_emulator import emulator
 from roamcast.cli.bench_peers import forms, peers
 from roamcast.cli.bench_spark import spark
 from roamcast.cli.output import print_json, print_table
@@ -31,6 +32,7 @@ def _bench() -> None:
 
 
 app.command()(spark)
+app.command()(emulator)
 app.command()(peers)
 app.command()(forms)
 
@@ -125,7 +127,7 @@ def reference_radio(
     seed: Annotated[int, typer.Option(help="Decides positions and shadowing.")] = 1,
 ) -> None:
     """Draw a layout of 802.11g nodes with shadowed links, and have ns-3 measure floods and unicasts on it."""
-    plan = reference_bench.Plan()
+    plan = reference_bench.LayoutPlan()
     layout = reference_bench.measure_with_ns3(reference_bench.draw_layout(plan, seed), ns3, plan)
     out.write_bytes(msgspec.json.encode(layout) + b"\n")
 

@@ -27,7 +27,7 @@ from roamcast.world.signal_contacts import signal_contacts, signal_links
 Product = Literal["positions", "movements", "csv", "geojson", "contacts"]
 
 
-class Summary(msgspec.Struct, kw_only=True):
+class NetworkSummary(msgspec.Struct, kw_only=True):
     """What the command answers; with `--json`, as one object."""
 
     mobility: str
@@ -124,10 +124,10 @@ def _text(scenario: Scenario, where: Movements, plan: ContactPlan, at_s: float, 
             return files.contacts_text(plan)
 
 
-def _summary(run: Run, plan: ContactPlan, at_s: float, written: list[str]) -> Summary:
+def _summary(run: Run, plan: ContactPlan, at_s: float, written: list[str]) -> NetworkSummary:
     scenario = run.scenario
     lengths_s = plan.until_s - plan.from_s
-    return Summary(
+    return NetworkSummary(
         mobility=scenario.mobility.model,
         nodes=scenario.nodes,
         seed=run.seed,
@@ -143,7 +143,7 @@ def _summary(run: Run, plan: ContactPlan, at_s: float, written: list[str]) -> Su
     )
 
 
-def _told(summary: Summary) -> str:
+def _told(summary: NetworkSummary) -> str:
     mean_s = summary.contact_duration_s_mean
     rows = [
         ("nodes", f"{summary.nodes} ({summary.mobility}, seed {summary.seed})"),

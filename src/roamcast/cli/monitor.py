@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 
 from roamcast.cli.output import console, print_json
-from roamcast.report.monitor import PATIENCE_S, WINDOW_S, State, Watch, clock, page, short
+from roamcast.report.monitor import PATIENCE_S, WINDOW_S, State, TraceWatch, clock, page, short
 from roamcast.trace.tail import require_places
 
 SHOWN = 15
@@ -36,7 +36,7 @@ def monitor(
 
     Ends when every node has ended; Ctrl-C ends it earlier.
     """
-    watch = Watch(require_places(directories), window_s=window, patience_s=patience)
+    watch = TraceWatch(require_places(directories), window_s=window, patience_s=patience)
     here = console()
     with Live(console=here, auto_refresh=False) if here.is_terminal and not as_json else _Lines(as_json) as shown:
         while True:

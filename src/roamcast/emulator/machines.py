@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from roamcast.errors import ConfigurationError
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x1000_0000, 0x4000_0000
+CLONE_NEWNET = 0x4000_0000
 PR_SET_PDEATHSIG = 1
 ETH_P_ALL = 3
 PORT = 21_103
@@ -26,19 +26,22 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter_own_network() -> None:
-    """From here on this process, and what it starts, is in a network of its own: the air. It has no way back."""
-    for program in ("ip", "nsenter", "sleep"):
+    """From here on this process, and what it starts, is in a network of its own: the air. It has no way back.
+
+    Without root the program starts over, as root of a user namespace: only a process without threads can enter one.
+    """
+    for program in ("ip", "nsenter", "sleep", "unshare"):
         if shutil.which(program) is None:
             raise ConfigurationError(f"emulate: needs the program {program!r}, which is not there")
     if _LIBC.unshare(CLONE_NEWNET) == 0:
         return
-    user, group = os.getuid(), os.getgid()
-    if _LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNET):
-        reason = os.strerror(ctypes.get_errno())
+    own = ["unshare", "--user", "--map-root-user", "--net"]
+    tried = subprocess.run([*own, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        reason = " ".join(tried.stderr.split())
         raise ConfigurationError(f"emulate: this system allows no network namespaces ({reason}); try it as root")
-    for name, line in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(line)
+    sys.stdout.flush()
+    os.execvp(own[0], [*own, sys.executable, "-m", "roamcast", *sys.argv[1:]])
 
 
 class Machines:

@@ -35,13 +35,13 @@ class Attack(msgspec.Struct, frozen=True):
     identified: bool = False  # nodes have identities: the stranger sends in its own name only
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class AttackOutcome(msgspec.Struct, frozen=True):
     delivered: int  # of the events after the attack
     expected: int
     frames_per_message: float  # that the nodes sent for each message of the stranger's
 
 
-def attack(plan: Attack) -> Outcome:
+def attack(plan: Attack) -> AttackOutcome:
     """Runs the attack; an exception of the protocol's comes out, with the message that caused it."""
     net = _network(plan.protocol, plan.parameters, plan.seed)
     net.subscribe(NODES - 1, Intervals.of((0, 100)))
@@ -72,7 +72,7 @@ def attack(plan: Attack) -> Outcome:
         net.run(0.5)
     net.run(10.0)
     delivered = len(set(net.contents(NODES - 1)[already:]) & set(range(EVENTS)))
-    return Outcome(delivered, EVENTS, caused / max(1, plan.messages))
+    return AttackOutcome(delivered, EVENTS, caused / max(1, plan.messages))
 
 
 def _network(protocol: str, parameters: Mapping[str, Any], seed: int) -> TinyNet[Protocol]:

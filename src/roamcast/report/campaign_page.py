@@ -21,7 +21,7 @@ from roamcast.trace.measures import MEASURES
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
-class Figure(NamedTuple):
+class PageFigure(NamedTuple):
     title: str
     caption: str
     svg: str
@@ -86,21 +86,21 @@ def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[Outcome], now: dat
     ]
 
 
-def _measure_figures(layouts: list[figures.Layout], analysis: Analysis, measures: list[str]) -> list[Figure]:
+def _measure_figures(layouts: list[figures.Layout], analysis: Analysis, measures: list[str]) -> list[PageFigure]:
     return [
-        Figure(MEASURES[name].title, _caption(name), figures.measure_figure(layouts, analysis.points, name))
+        PageFigure(MEASURES[name].title, _caption(name), figures.measure_figure(layouts, analysis.points, name))
         for name in measures
         if (analysis.points["measure"] == name).any()
     ]
 
 
-def _pictures(campaign: Campaign, plan: pd.DataFrame, analysis: Analysis) -> list[Figure]:
+def _pictures(campaign: Campaign, plan: pd.DataFrame, analysis: Analysis) -> list[PageFigure]:
     """Of decisions: the map and the profiles."""
     if not decisions(campaign, plan, analysis.runs):
         return []
     drawn = [
-        Figure("Map", MAP_CAPTION, decision_map(campaign, plan, analysis.runs)),
-        Figure("Profiles", PROFILE_CAPTION, profiles(campaign, plan, analysis.points)),
+        PageFigure("Map", MAP_CAPTION, decision_map(campaign, plan, analysis.runs)),
+        PageFigure("Profiles", PROFILE_CAPTION, profiles(campaign, plan, analysis.points)),
     ]
     return [each for each in drawn if each.svg]
 
@@ -110,14 +110,14 @@ def _caption(name: str) -> str:
     return f"{name}; {better} is better" if better else name
 
 
-def _more_figures(layout: figures.Layout, analysis: Analysis) -> list[Figure]:
+def _more_figures(layout: figures.Layout, analysis: Analysis) -> list[PageFigure]:
     where = f", {layout.last_title}" if layout.last_title else ""
-    drawn: list[Figure] = []
+    drawn: list[PageFigure] = []
 
     def add(source: tuple[pd.DataFrame, Any], measure: str, title: str, axis: str, caption: str) -> None:
         table, draw = source
         if (table["measure"] == measure).any():
-            drawn.append(Figure(title, caption + where, draw(layout, table, measure, axis)))
+            drawn.append(PageFigure(title, caption + where, draw(layout, table, measure, axis)))
 
     over_time = (analysis.timeline, figures.timeline_figure)
     add(over_time, "delivery_ratio", "Delivery over time", "Delivery ratio", "by time of publication")

@@ -1,6 +1,6 @@
 """What a live network does, window by window, while its traces grow.
 
-A `Watch` reads the files that nodes have written since the last look and keeps their rows. Everything it says follows
+A `TraceWatch` reads the files that nodes have written since the last look and keeps their rows. All its answers follow
 from these rows by the same relations and measures as everywhere else. So when all nodes have ended, its totals are
 those of the finished traces.
 
@@ -67,7 +67,7 @@ class State(msgspec.Struct, frozen=True):
         return 0 < self.nodes == self.ended
 
 
-class Watch:
+class TraceWatch:
     """Follows the traces below some places."""
 
     def __init__(self, places: Iterable[Path], *, window_s: float = WINDOW_S, patience_s: float = PATIENCE_S) -> None:

@@ -4,7 +4,7 @@ from roamcast.testing.courier import Courier, Note
 from roamcast.testing.host import Guest, Node
 from roamcast.testing.links import Link, grid, line, ring
 from roamcast.testing.tinynet import TinyNet
-from roamcast.testing.transcript import Delivery, Record, describe
+from roamcast.testing.transcript import Delivery, TranscriptLine, describe
 
 __all__ = [
     "Courier",
@@ -13,8 +13,8 @@ __all__ = [
     "Link",
     "Node",
     "Note",
-    "Record",
     "TinyNet",
+    "TranscriptLine",
     "describe",
     "grid",
     "line",

@@ -34,7 +34,7 @@ from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.testing.host import GuestT, Node
 from roamcast.testing.links import Link
 from roamcast.testing.oracle import LinkOracle
-from roamcast.testing.transcript import Delivery, Record, describe
+from roamcast.testing.transcript import Delivery, TranscriptLine, describe
 
 
 class Options(TypedDict, total=False):
@@ -76,7 +76,7 @@ class TinyNet(Generic[GuestT]):
         self.seed = options.get("seed", 1)
         self.site = options.get("site")
         self.positions_m = dict(options.get("positions_m", {}))
-        self.records: list[Record] = []
+        self.records: list[TranscriptLine] = []
         self.deliveries: list[Delivery] = []
         self.frames: Counter[str] = Counter()  # sent, by label
         self.language = options.get("language", "")
@@ -216,7 +216,7 @@ class TinyNet(Generic[GuestT]):
     # -- For the nodes -------------------------------------------------------------------------------------------
 
     def record(self, address: int, kind: str, text: str) -> None:
-        self.records.append(Record(self.now_s, address, kind, text))
+        self.records.append(TranscriptLine(self.now_s, address, kind, text))
 
     def transmit(self, sender: Node[GuestT], receiver: int, message: Message) -> None:
         """Puts a frame on the air; to everybody linked if `receiver` is `NOBODY`."""

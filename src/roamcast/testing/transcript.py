@@ -10,7 +10,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import Message
 
 
-class Record(NamedTuple):
+class TranscriptLine(NamedTuple):
     """One line of the transcript."""
 
     time_s: float

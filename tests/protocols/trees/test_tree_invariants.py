@@ -7,7 +7,7 @@ import pytest
 
 from roamcast.checkers import (
     Agreement,
-    Coverage,
+    CoverageChecker,
     InvariantError,
     Watch,
     check_deliveries,
@@ -99,7 +99,7 @@ def test_once_faults_stop_every_reachable_subscriber_is_served(protocol: str, se
         faults=Faults(partitions=(Partition(from_s=8, until_s=20, west_m=0, south_m=0, east_m=300, north_m=600),)),
     )
     run = Run(scenario=scenario, protocol=protocol, parameters=quick(protocol), seed=seed)
-    coverage = Coverage(REPORTED_S, from_s=settled_s)
+    coverage = CoverageChecker(REPORTED_S, from_s=settled_s)
     watch = Watch(run, check_no_cycles, check_roles, Agreement(AGREEMENT_S), coverage, step_s=0.05)
     watch.run_until(scenario.duration_s)
     watch.simulation.finish()

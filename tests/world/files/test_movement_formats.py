@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roamcast.errors import ConfigurationError
-from roamcast.world.files import Recording, read_movements
+from roamcast.world.files import MovementRecording, read_movements
 from roamcast.world.files.formats import Format, told_apart
 from roamcast.world.mobility import Movements
 
@@ -143,7 +143,7 @@ b;4;0;10;4
 """
 
 
-def read(folder: Path, text: str, name: str = "input.txt", named: Format | None = None) -> Recording:
+def read(folder: Path, text: str, name: str = "input.txt", named: Format | None = None) -> MovementRecording:
     path = folder / name
     path.write_text(text)
     return read_movements(path, named)

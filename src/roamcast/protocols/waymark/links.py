@@ -5,9 +5,9 @@ So each node knows its own links in both directions, and those of its neighbours
 so a gap in the numbers tells how many were lost; the share that arrives is the quality of the link. Any other frame
 shows too that its sender is there.
 
-How often a node says hello depends on how fast its links change, apart from changes that everybody could foresee from
-places. A node that meets a stranger says hello soon, because its list has changed. A link on which an acknowledged
-frame has failed is *cut*: it is not used until something is heard over it again.
+The hello period depends on how fast the node's links change, apart from changes that follow from places. A node that
+meets a stranger says hello soon, because its list has changed. A link on which an acknowledged frame has failed is
+*cut*: it is not used until something is heard over it again.
 """
 
 from enum import StrEnum
@@ -23,10 +23,10 @@ from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 
 NEIGHBOURS_MAX: Final = 256
-"""State is kept for so many neighbours at most; strangers beyond that are not taken in."""
+"""Neighbours whose state is kept; further ones are ignored."""
 
 RARE: Final = 0.03
-"""A neighbour that has been silent for so long is gone, except with this probability."""
+"""Probability that a neighbour counted as gone for its silence is still there."""
 
 DOUBT: Final = 0.05
 """A link that has changed since it was heard last with at least this probability is doubtful."""
@@ -40,7 +40,7 @@ CUT_S: Final = 90.0
 """A link is cut for this long unless something is heard over it."""
 
 SILENT_PERIODS: Final = 2.5
-"""A neighbour that is near by its place is cut if it is silent for so many hello periods."""
+"""Hello periods of silence after which the link to a neighbour that is near by its place is cut."""
 
 _NOBODY: Final[frozenset[int]] = frozenset()
 
@@ -190,7 +190,7 @@ class Links(Component):
         self._events += 1
 
     def say_soon(self) -> None:
-        """A hello within a second or so, but never more often than allowed."""
+        """Schedules a hello within about a second, but not more often than allowed."""
         spread_s = self._parameters.hello_min_s
         earliest_s = max(self._last_hello_s + spread_s, self.host.now())
         due_s = earliest_s + 0.5 * spread_s * self.host.random.random()
@@ -308,8 +308,8 @@ class Links(Component):
                 self.cut(address)  # it should be heard, and is not
 
     def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
-        """A hello costs airtime; an event that meets a link that is gone costs more. What both cost together is least
-        with a period in inverse proportion to the root of links' changes times events."""
+        """A hello costs airtime; an event that meets a broken link costs more. The total is least with a period
+        inversely proportional to the square root of link changes times events."""
         parameters = self._parameters
         elapsed_s = max(now - self._last_hello_s, 0.001)
         changed = 0
@@ -331,8 +331,8 @@ class Links(Component):
 
 
 def _patience(quality: float) -> int:
-    """How many hellos in a row may be missing before a neighbour counts as gone: so many that it would be a rare
-    accident on a link of this quality."""
+    """How many hellos in a row may be missing before a neighbour counts as gone: as many as are unlikely to be lost by
+    chance on a link of this quality."""
     lost = min(max(1 - quality, 0.02), 0.9)
     missing, chance = 1, lost
     while chance > RARE and missing < 6:

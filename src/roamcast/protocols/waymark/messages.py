@@ -74,7 +74,7 @@ class Hello(Message, frozen=True, tag=16):
     category: ClassVar[Category] = "maintenance"
 
     number: Counter  # counts this node's hellos; a gap tells how many were lost
-    period_ds: SmallCounter  # the next one is due after so many tenths of a second
+    period_ds: SmallCounter  # tenths of a second until the next one is due
     mutual: tuple[Address, ...]  # neighbours that it hears and that hear it, ascending
     heard: tuple[Address, ...]  # others that it hears, ascending
     wants_digest: SmallCounter  # of all wants that it knows

@@ -1,4 +1,4 @@
-"""What can be tuned about Waymark."""
+"""The parameters of Waymark."""
 
 from roamcast.protocols import api
 from roamcast.protocols.api import require
@@ -8,25 +8,25 @@ class WaymarkParameters(api.Parameters, frozen=True):
     # Knowledge: links
     hello_min_s: float = 1.0  # shortest time between two hellos of a node; below hello_max_s
     hello_max_s: float = 12.0  # longest time between two hellos; longer is cheaper, and finds new links later
-    hello_placed_s: float = 30.0  # the same for a node that knows its place, so that others know its links without
-    hello_price: float = 1.2  # a hello is worth as much as so many events that meet a broken link; higher: fewer hellos
+    hello_placed_s: float = 30.0  # the same for a node that knows its place, since its links follow from places
+    hello_price: float = 1.2  # cost of a hello, in events that meet a broken link; higher: fewer hellos
     quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
     # Knowledge: records
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
-    check_s: float = 0.5  # how often it looks
-    news_s: float = 1.0  # urgent news wait up to this long for company
-    where_periods: float = 10.0  # a change of links is told to the network at most every so many hello periods
-    settle_s: float = 1.5  # a node that starts listens for this long before it passes records on
+    check_s: float = 0.5  # time between two checks of that
+    news_s: float = 1.0  # longest time for which an urgent update waits for others
+    where_periods: float = 10.0  # shortest time between two updates of a node's links to the network, in hello periods
+    settle_s: float = 1.5  # time for which a starting node listens before it forwards records
     # Forwarding
-    jitter_s: float = 0.01  # who spreads an event to everybody waits a random time of up to this
-    hops_max: int = 64  # an event is not passed on farther than this
+    jitter_s: float = 0.01  # longest random delay before an event is flooded to all nodes
+    hops_max: int = 64  # longest path of an event, in hops
     # Repair
-    response_min_s: float = 0.0009  # relays take turns at this distance at least; about the airtime of an event
-    relay_wait_s: float = 0.012  # a relay has this long at least to be heard passing an event on
-    receipt_s: float = 0.03  # receipts over doubtful links wait this long for company
-    patience_s: float = 2.0  # receipts over links that are sure wait this long; at least receipt_s
-    tries_max: int = 3  # how often a node takes on the same destination of an event
+    response_min_s: float = 0.0009  # shortest time between the turns of two relays; about the airtime of an event
+    relay_wait_s: float = 0.012  # shortest time within which a relay must be heard forwarding an event
+    receipt_s: float = 0.03  # time for which receipts over doubtful links wait for others
+    patience_s: float = 2.0  # the same over sure links; at least receipt_s
+    tries_max: int = 3  # times that a node accepts the same destination of an event
     # Custody
     custody_s: float = 60.0  # events without a path are kept until they are this old; 0: not at all
     custody_bytes: int = 1_000_000  # what a node keeps for others, and what it remembers of its own, takes no more

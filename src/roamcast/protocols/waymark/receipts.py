@@ -1,11 +1,11 @@
-"""Receipts that this node owes, until some frame takes them along."""
+"""Receipts that this node owes, until a frame carries them."""
 
 from typing import Final
 
 from roamcast.events import NUMBER_BITS, event_id
 
 RECEIPTS_MAX: Final = 16
-"""A frame takes along so many at most."""
+"""Receipts in one frame, at most."""
 
 _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 

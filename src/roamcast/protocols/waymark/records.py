@@ -25,7 +25,7 @@ LIFE_BITS: Final = 12
 
 CIRCLE: Final = 1 << 32
 NODES_MAX: Final = 4096
-"""Records are kept of so many nodes at most; those of further nodes are not taken in."""
+"""Nodes whose records are kept; those of further nodes are ignored."""
 
 
 class Known:
@@ -60,7 +60,7 @@ class Known:
 class Records:
     def __init__(self, host: Host, backdating_s: float = 0.0) -> None:
         self.host = host
-        self._backdating_s = backdating_s  # this node wants what it wants since so long before it said so
+        self._backdating_s = backdating_s  # this node also wants what was published this long before
         self.subscriptions = Subscriptions()
         self.known: dict[int, Known] = {}
         self.nodes: list[int] = []  # by index

@@ -18,13 +18,13 @@ movements for maps.
 from roamcast.world.files.formats import FORMATS, Format, read_movements
 from roamcast.world.files.geojson import geojson_text
 from roamcast.world.files.plain import read_contacts, read_positions
-from roamcast.world.files.recording import Recording
+from roamcast.world.files.recording import MovementRecording
 from roamcast.world.files.writing import contacts_text, movements_text, positions_text, table_text, write_whole
 
 __all__ = [
     "FORMATS",
     "Format",
-    "Recording",
+    "MovementRecording",
     "contacts_text",
     "geojson_text",
     "movements_text",

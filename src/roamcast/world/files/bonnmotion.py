@@ -10,14 +10,14 @@ from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.lines import Line, lines, read_text
-from roamcast.world.files.recording import Recording, bounds_m
+from roamcast.world.files.recording import MovementRecording, bounds_m
 from roamcast.world.mobility.movements import Corner
 
 ROUNDING_M: Final = 1.0
 """Two corners at the same time may be this far apart: times are rounded, and trips may be shorter than that."""
 
 
-def read(path: Path, text: str) -> Recording:
+def read(path: Path, text: str) -> MovementRecording:
     every = list(lines(path, text))
     if not every:
         raise ConfigurationError(f"{path}: expected at least one node, `t x y t x y ...` on one line")
@@ -31,7 +31,7 @@ def read(path: Path, text: str) -> Recording:
         area_m = (float(settings["x"]), float(settings["y"]))
     last_s = max(path[-1][0] for path in paths)
     duration_s = float(settings["duration"]) if "duration" in settings else last_s
-    return Recording(paths, area_m=area_m, duration_s=duration_s or None)
+    return MovementRecording(paths, area_m=area_m, duration_s=duration_s or None)
 
 
 def _numbers(line: Line) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.elements import ElementReader
-from roamcast.world.files.recording import Recording, Samples
+from roamcast.world.files.recording import MovementRecording, Samples
 
 _GEO: Final = re.compile(r"""fcd-output\.geo\s+value\s*=\s*["'](true|1|on|yes|t|x)["']""", re.IGNORECASE)
 _MOVERS: Final = ("vehicle", "person", "container")
@@ -48,7 +48,7 @@ class _FcdReader(ElementReader):
         add(attributes["id"], self._now_s, x, y, line)
 
 
-def read(path: Path, geographic: bool = False) -> Recording:
+def read(path: Path, geographic: bool = False) -> MovementRecording:
     reader = _FcdReader(path, geographic)
     reader.read()
     if not len(reader.samples):

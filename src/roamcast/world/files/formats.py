@@ -6,7 +6,7 @@ from typing import Final, Literal, get_args
 from roamcast.errors import ConfigurationError
 from roamcast.world.files import bonnmotion, fcd, gpx, ns2, one, table
 from roamcast.world.files.lines import lines, read_text
-from roamcast.world.files.recording import Recording
+from roamcast.world.files.recording import MovementRecording
 
 Format = Literal["ns2", "bonnmotion", "one", "fcd", "fcd-geo", "gpx", "csv", "csv-geo"]
 
@@ -14,7 +14,7 @@ FORMATS: Final[tuple[str, ...]] = get_args(Format)
 _BEGINNING: Final = 4096  # characters of an XML file among which its root is looked for
 
 
-def read_movements(path: Path, named: Format | None = None) -> Recording:
+def read_movements(path: Path, named: Format | None = None) -> MovementRecording:
     """The movements in a file, or of a folder of GPX files. Without a name, its format is told from what it holds."""
     if path.is_dir() and named in (None, "gpx") and any(path.glob("*.gpx")):
         return gpx.read(path)

@@ -13,7 +13,7 @@ from typing import Final
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.elements import ElementReader
 from roamcast.world.files.lines import Line
-from roamcast.world.files.recording import Recording, Samples
+from roamcast.world.files.recording import MovementRecording, Samples
 
 _PLAIN: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
@@ -62,7 +62,7 @@ class _GpxReader(ElementReader):
                 self._samples.add_degrees(name, t_s, longitude, latitude, line)
 
 
-def read(path: Path) -> Recording:
+def read(path: Path) -> MovementRecording:
     samples = Samples()
     paths = sorted(path.glob("*.gpx")) if path.is_dir() else [path]
     for each in paths:

@@ -13,7 +13,7 @@ from typing import Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.lines import Line, lines
-from roamcast.world.files.recording import Recording, bounds_m
+from roamcast.world.files.recording import MovementRecording, bounds_m
 from roamcast.world.mobility.movements import Corner
 
 ARRIVED_S: Final = 1e-9
@@ -48,7 +48,7 @@ class _Itinerary:
         return tuple(corners)
 
 
-def read(path: Path, text: str) -> Recording:
+def read(path: Path, text: str) -> MovementRecording:
     itineraries: dict[int, _Itinerary] = {}
     for line in lines(path, text):
         if "god_" in line.text:
@@ -70,7 +70,7 @@ def read(path: Path, text: str) -> Recording:
     told = _header(path, text)
     area_m = (told["max x"], told["max y"]) if {"max x", "max y"} <= told.keys() else bounds_m(paths)
     last_s = max(corners[-1][0] for corners in paths)
-    return Recording(paths, area_m=area_m, duration_s=told.get("duration", last_s) or None)
+    return MovementRecording(paths, area_m=area_m, duration_s=told.get("duration", last_s) or None)
 
 
 def _header(path: Path, text: str) -> dict[str, float]:

@@ -12,19 +12,19 @@ from pathlib import Path
 
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.lines import Line, lines
-from roamcast.world.files.recording import Recording, Samples
+from roamcast.world.files.recording import MovementRecording, Samples
 
 Contact = tuple[int, int, float, float]
 
 
-def read(path: Path, text: str) -> Recording:
+def read(path: Path, text: str) -> MovementRecording:
     every = list(lines(path, text))
     if not every:
         raise ConfigurationError(f"{path}: expected `minTime maxTime minX maxX minY maxY`, then `time id x y` per line")
     return _snapshots(every) if every[0].text.startswith("[") else _external(every)
 
 
-def _external(every: list[Line]) -> Recording:
+def _external(every: list[Line]) -> MovementRecording:
     expected = "`minTime maxTime minX maxX minY maxY`, minima below maxima"
     header = every[0]
     bounds = [header.number(column, expected) for column in header.text.split()]
@@ -46,7 +46,7 @@ def _external(every: list[Line]) -> Recording:
     return samples.recording(area_m=(east_m - west_m, north_m - south_m), until_s=end_s - begin_s)
 
 
-def _snapshots(every: list[Line]) -> Recording:
+def _snapshots(every: list[Line]) -> MovementRecording:
     samples = Samples()
     t_s = 0.0
     for line in every:

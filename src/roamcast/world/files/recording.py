@@ -25,7 +25,7 @@ _BRIEF_S: Final = 1.0  # a node that was seen once is present this long
 Span = tuple[float, float]
 
 
-class Recording(NamedTuple):
+class MovementRecording(NamedTuple):
     paths: tuple[tuple[Corner, ...], ...]
     names: tuple[str, ...] = ()  # per node, if the file has names
     present: tuple[Span, ...] = ()  # per node, from when until when; empty: all nodes, always
@@ -67,7 +67,7 @@ class Samples:
 
     def recording(
         self, geographic: bool = False, area_m: tuple[float, float] | None = None, until_s: float | None = None
-    ) -> Recording:
+    ) -> MovementRecording:
         """Nodes are numbered in the natural order of their names (`bus9` before `bus10`). `area_m` and `until_s` are
         what the file says about itself; without them, they are what the samples cover."""
         names = sorted(self._by_name, key=_natural)
@@ -87,7 +87,7 @@ class Samples:
             present.append((first_s, leaves_s))
         always = all(span == (0.0, inf) for span in present)
         duration_s = end_s - begin_s
-        return Recording(
+        return MovementRecording(
             paths=tuple(paths),
             names=() if names == [str(number) for number in range(len(names))] else tuple(names),
             present=() if always else tuple((from_s, min(until, duration_s)) for from_s, until in present),

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from roamcast.errors import ConfigurationError
 from roamcast.world.files.gpx import timestamp_s
 from roamcast.world.files.lines import Line
-from roamcast.world.files.recording import Recording, Samples
+from roamcast.world.files.recording import MovementRecording, Samples
 
 _NODE: Final = ("node", "id", "name", "vehicle_id", "person_id", "vehicle", "person")
 _TIME: Final = ("t_s", "t", "time", "time_s", "timestep_time", "timestamp")
@@ -34,7 +34,7 @@ def is_header(first_line: str) -> bool:
     return any(name in names for name in _NODE) and any(name in names for name in _TIME)
 
 
-def read(path: Path, text: str, geographic: bool = False) -> Recording:
+def read(path: Path, text: str, geographic: bool = False) -> MovementRecording:
     every = text.splitlines()
     first = next((number for number, line in enumerate(every, 1) if line.strip() and not line.startswith("#")), None)
     if first is None:

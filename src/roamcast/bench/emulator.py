@@ -1,0 +1,78 @@
+"""The simulator beside the emulator: the same scenarios, the ideal radio, equal delays.
+
+Where they differ, one of them has a bug, or the machine was too slow for real time. Each emulation is a process of its
+own, because an emulator leaves its network for good.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.protocols.catalogue import PROTOCOLS
+from roamcast.trace.summary import summarise
+from roamcast.world.scenario_file import read_run
+from roamcast.world.simulator import simulate
+
+SCENARIO = """
+protocol = "{protocol}"
+seed = {seed}
+[scenario]
+nodes = {nodes}
+area_m = 500
+duration_s = {duration_s}
+radio.model = "ideal"
+radio.range_m = 180
+radio.delay_s = {delay_s}
+mobility.speed_max_mps = 3
+workload.language = "topics"
+workload.selectivity = 0.2
+workload.rate_per_s = 0.5
+workload.start_s = 15
+workload.tail_s = 5
+"""
+DELAY_S = 0.005  # of a hop; long beside what a busy machine adds
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """One protocol, simulated and emulated."""
+
+    protocol: str
+    delivery_simulated: float  # of the reachable
+    delivery_emulated: float
+    frames_simulated: int
+    frames_emulated: int
+    latency_ms_simulated: float
+    latency_ms_emulated: float
+    behind_s: float
+
+
+def deployable() -> list[str]:
+    """The protocols that exist outside the simulator."""
+    return [name for name, kind in PROTOCOLS.items() if not kind.is_limit]
+
+
+def compare(protocol: str, *, nodes: int, duration_s: float, seed: int) -> Beside:
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder, "scenario.toml"), Path(folder, "trace")
+        text = SCENARIO.format(protocol=protocol, seed=seed, nodes=nodes, duration_s=duration_s, delay_s=DELAY_S)
+        file.write_text(text, encoding="utf-8")
+        simulated = summarise(simulate(read_run(file)).recorder.table())
+        command = [sys.executable, "-m", "roamcast", "emulate", str(file), "--out", str(out), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ConfigurationError(done.stderr.strip().splitlines()[-1].removeprefix("roamcast: "))
+        emulated = msgspec.json.decode(done.stdout)
+    return Beside(
+        protocol=protocol,
+        delivery_simulated=simulated["delivery_ratio_reachable"] or 0.0,
+        delivery_emulated=emulated["delivery_ratio_reachable"] or 0.0,
+        frames_simulated=sum(simulated["frames"].values()),
+        frames_emulated=sum(emulated["frames"].values()),
+        latency_ms_simulated=simulated["latency_ms_p50"] or 0.0,
+        latency_ms_emulated=emulated["latency_ms_p50"] or 0.0,
+        behind_s=emulated["behind_s"],
+    )
