@@ -49,7 +49,7 @@ def test_a_certain_recommendation_with_its_lead_over_the_runner_up() -> None:
     assert found.commands[0] == "roamcast simulate --scenario net.toml --protocol flooding"
     assert found.commands[1] == "roamcast key new network.key"
     assert found.commands[2] == "roamcast key certify network.authority node-1.node"
-    assert found.commands[3].startswith("roamcast node --protocol flooding --broadcast ")
+    assert found.commands[3].startswith("roamcast node --protocol flooding --language ")
     assert found.commands[3].endswith("--site 1000x1000 --range 200 --key network.key --identity node-1.node")
 
 

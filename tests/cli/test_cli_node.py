@@ -22,6 +22,7 @@ from roamcast.trace.files import read_trace
 SOURCE = Path(__file__).parents[2] / "src"
 SCHEMA = SOURCE.parent / "examples" / "sighting.xsd"
 PATIENCE_S = 20.0
+FLOODING = ["--protocol", "flooding", "--language", "intervals", "--subscribe", "0..100"]
 
 
 class Process:
@@ -285,9 +286,12 @@ def test_a_node_whose_output_nobody_reads_any_more_ends_without_a_traceback() ->
 
 
 def test_a_stalled_reader_does_not_stop_the_node() -> None:
+    (_, here), (_, there) = free_endpoints(2)
+    other = Process("--address", "4", "--listen", f"127.0.0.1:{there}", "--peer", f"127.0.0.1:{here}", *FLOODING)
     readable, writable = os.pipe()
+    words = ["--address", "3", "--listen", f"127.0.0.1:{here}", "--peer", f"127.0.0.1:{there}", *FLOODING]
     node = subprocess.Popen(
-        [sys.executable, "-m", "roamcast", "node", "--address", "3", "--peer", "127.0.0.1:9"],
+        [sys.executable, "-m", "roamcast", "node", "--log-level", "error", *words],
         stdin=subprocess.PIPE,
         stdout=writable,
         stderr=subprocess.PIPE,
@@ -295,13 +299,19 @@ def test_a_stalled_reader_does_not_stop_the_node() -> None:
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
     os.close(writable)
-    assert os.read(readable, 1000).startswith(b"node 3 runs")
-    assert node.stdin is not None
-    assert node.stderr is not None
-    for _ in range(2000):  # far more than the pipe holds
-        print("stats", file=node.stdin)
-    print("nonsense", file=node.stdin, flush=True)
-    assert "command: 'nonsense' is unknown" in node.stderr.readline(), "it obeys while its output waits"
-    node.kill()
-    node.wait(PATIENCE_S)
-    os.close(readable)
+    try:
+        other.next("started")
+        assert os.read(readable, 1000).startswith(b"node 3 runs")
+        assert node.stdin is not None
+        assert node.stderr is not None
+        for _ in range(2000):  # far more than the pipe holds
+            print("stats", file=node.stdin)
+        print("nonsense", file=node.stdin, flush=True)
+        assert "command: 'nonsense' is unknown" in node.stderr.readline(), "it obeys while its output waits"
+        print("publish 5", file=node.stdin, flush=True)
+        assert other.next("delivered")["publisher"] == 3, "it talks to others while its output waits"
+    finally:
+        for process in (node, other.process):
+            process.kill()
+            process.wait(PATIENCE_S)
+        os.close(readable)

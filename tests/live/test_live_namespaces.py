@@ -24,9 +24,8 @@ IPV4_ONLY, IPV6_ONLY, BOTH = (1, 2, 3), (4, 5, 6), (7, 8, 9, 10)
 class Scene:
     """Machines, each with a certified node."""
 
-    def __init__(self, folder: Path, count: int, protocol: str = "flooding") -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         self.machines = Machines(count)
-        self._protocol = protocol
         self.address: dict[int, int] = {}  # of the node on a machine
         self.machine: dict[int, int] = {}  # of a node
         self.nodes: dict[int, LiveNode] = {}  # by machine
@@ -46,7 +45,7 @@ class Scene:
             write_secret(file, msgspec.structs.replace(identity, certificate=statement), "identity")
             self.address[machine] = identity.address
             self.machine[identity.address] = machine
-            words = ["--json", "--log-format", "json", "--protocol", self._protocol]
+            words = ["--json", "--log-format", "json", "--protocol", "flooding"]
             words += ["--language", "intervals", "--subscribe", "0..100"]
             words += ["--key", str(self._folder / "net.key"), "--identity", str(file), "--state", str(self._folder)]
             options[self.machines.name(machine)] = words
@@ -89,7 +88,7 @@ def ten(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path, 3, "waymark")
+    scene = Scene(tmp_path, 3)
     yield scene
     scene.close()
 

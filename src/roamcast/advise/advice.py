@@ -24,7 +24,6 @@ so of all. none: all certainly miss them."""
 KEY_FILE = "network.key"
 AUTHORITY_FILE = "network.authority"
 IDENTITY_FILE = "node-1.node"
-GROUP = "239.192.0.1:4747"  # an organisation-local multicast group, for the example of a live node
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -138,7 +137,7 @@ def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str
     width_m, height_m = scenario.area_m
     site = ["--site", f"{width_m:g}x{height_m:g}", "--range", f"{scenario.radio.range_m:g}"]
     keys = ["--key", KEY_FILE, "--identity", IDENTITY_FILE]
-    live = ["--broadcast", GROUP, "--language", scenario.workload.language, *site, *keys]
+    live = ["--language", scenario.workload.language, *site, *keys]
     return (
         shlex.join(["roamcast", "simulate", "--scenario", source, *chosen]),
         shlex.join(["roamcast", "key", "new", KEY_FILE]),
