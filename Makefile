@@ -19,9 +19,9 @@ test: $(COMPILED)
 docs: $(READY)
 	$(VENV)/bin/python -m sphinx -q -b html docs docs/_build
 
-# Well-formed nonsense for every protocol, far more of it than in the tests.
+# Well-formed nonsense for every protocol, and datagrams that must not be accepted: far more of both than in the tests.
 fuzz: $(COMPILED)
-	ROAMCAST_NONSENSE=100000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
+	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
 
 lint: $(READY)
 	$(VENV)/bin/ruff check setup.py src tests examples peers docs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest, Intervals, Topics, union_all
-from roamcast.interests.topics import LEVELS_MAX, PATTERN_CHARACTERS_MAX
+from roamcast.interests.topics import LEVELS_MAX, PATTERN_CHARACTERS_MAX, PATTERNS_MAX, _covers
 
 quick = settings(deadline=None, derandomize=True, max_examples=150)
 
@@ -151,6 +151,22 @@ def test_many_wildcards_do_not_explode() -> None:
     assert hard.contains("/".join(["a"] * 1000))
     assert hard.overlaps(Topics.of("/".join(["a", "**"] * (LEVELS_MAX // 2))))
     assert not hard.covers(Topics.of("/".join(["*", "**", "b", "**"] * (LEVELS_MAX // 4))))
+
+
+def test_forged_children_do_not_spin_a_union() -> None:
+    """Twenty children with as many patterns as they may send: the work grows with what they sent, and no faster."""
+    children = [Topics(tuple(sorted(f"*/{child}/{n}" for n in range(PATTERNS_MAX)))) for child in range(20)]
+    _covers.cache_clear()
+    assert union_all(children) == Topics.of("**")
+    assert union_all(children[:1] * 20) == children[0]
+    assert _covers.cache_info().misses < 20 * PATTERNS_MAX
+    half = union_all([Topics(child.patterns[:12]) for child in children])
+    assert half is not None
+    assert half.contains("a/7/1")
+    with pytest.raises(PeerError, match="patterns: 257"):
+        Topics(tuple(sorted(f"a/{n}" for n in range(PATTERNS_MAX + 1))))
+    with pytest.raises(ConfigurationError, match="257 patterns"):
+        Topics.of(*[f"a/{n}" for n in range(PATTERNS_MAX + 1)])
 
 
 BAD = [

@@ -21,6 +21,7 @@ from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
 from roamcast.live.sealing import SEAL_BYTES
 from roamcast.live.secret_files import write_secret
 from roamcast.live.signing import Signer
+from roamcast.protocols.api import Site
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.testing.endpoints import free_endpoints
 
@@ -154,6 +155,38 @@ def carol_address(members: Members) -> int:
     return members.nodes["carol"].settings.address
 
 
+def test_a_certificate_expires_and_is_renewed_while_nodes_run(tmp_path: Path) -> None:
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob"):
+            members.certify(name)
+        await members.line("alice", "bob")
+        members.nodes["bob"].subscribe(parse_interest("topics", "**"))
+        guard = members.nodes["alice"]._guard
+        assert guard is not None
+        members.nodes["alice"].publish("fire/before")
+        await members.until(lambda: len(members.got["bob"]) == 1)
+        for node in members.nodes.values():  # an hour and a minute pass
+            assert node._guard is not None
+            later = node._guard._now
+            node._guard._now = node._guard._sealer._now = lambda later=later: later() + 3660  # type: ignore[union-attr]
+            node._guard._herald._now = node._guard._now  # type: ignore[union-attr]
+        with pytest.raises(ConfigurationError, match=r"is (expired|unknown sender)"):
+            members.nodes["alice"].publish("fire/expired")
+        for name in ("alice", "bob"):
+            identity = read_identity(tmp_path / f"{name}.node")
+            now_s = int(time()) + 3660
+            renewed = Certificate("roamcast", identity.public, name, now_s, now_s + 3600)
+            members.authority, statement = members.authority.certified(renewed)
+            identity = msgspec.structs.replace(identity, certificate=statement)
+            write_secret(tmp_path / f"{name}.node", identity, "identity", replace=True)
+            members.nodes[name].reload()
+        await asyncio.sleep(0.3)
+        members.nodes["alice"].publish("fire/after")
+        await members.until(lambda: len(members.got["bob"]) == 2)
+
+    live(tmp_path, scene)
+
+
 def test_a_node_that_comes_later_learns_of_revocations_and_members(tmp_path: Path) -> None:
     async def scene(members: Members) -> None:
         for name in ("alice", "bob", "carol"):
@@ -216,6 +249,60 @@ def test_events_of_a_modulator_are_signed_by_it_and_say_so(tmp_path: Path) -> No
         assert members.modulators == [broker.address]
 
     live(tmp_path, scene)
+
+
+OVERLAYS = {"bootstrap_s": 1, "bootstrap_period_s": 0.2, "update_period_s": 1, "discovery_period_s": 1, "retry_s": 0.5}
+QUICK: dict[str, dict[str, Any]] = {
+    "flooding": {},
+    "waymark": {},
+    "ps-maodv": {"refresh_period_s": 1.0},
+    "somer": {"refresh_period_s": 1.0, "advertisement_period_s": 1.0},
+    "somer-plus": {"refresh_period_s": 1.0, "advertisement_period_s": 1.0},
+    "odmrp": {},
+    "georendezvous": {},
+    "overlays": OVERLAYS,
+}
+
+
+def test_every_protocol_works_with_signatures(tmp_path: Path) -> None:
+    """All at the same time, each in a network of its own: three nodes in a row."""
+
+    async def network(name: str) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        members = Members(folder)
+        identities = [members.certify(who, modulates=True) for who in ("a", "b", "c")]
+        parameters = QUICK[name] | ({"brokers": str(identities[1].address)} if name == "overlays" else {})
+        ends = free_endpoints(3)
+        for place, who in enumerate(("a", "b", "c")):
+            await members.open(
+                who,
+                ends[place],
+                [ends[at] for at in (place - 1, place + 1) if 0 <= at < 3],
+                protocol=name,
+                parameters=parameters,
+                position=(50.0 + 100.0 * place, 50.0),
+                site=Site(400.0, 100.0, 150.0),
+            )
+        try:
+            members.nodes["c"].subscribe(parse_interest("topics", "fire/**"))
+            members.nodes["a"].advertise(parse_interest("topics", "fire/**"))
+            for _ in range(200):
+                await asyncio.sleep(0.2)
+                if members.got["c"]:
+                    break
+                members.nodes["a"].publish("fire/north")
+            assert members.got["c"], f"{name}: {[members.lost(who) for who in members.nodes]}"
+            for who in members.nodes:
+                assert not members.lost(who).keys() & {"unsigned", "forged statement", "forged", "forbidden"}, name
+        finally:
+            for node in members.nodes.values():
+                node.close()
+
+    async def all_networks() -> None:
+        await asyncio.gather(*map(network, QUICK))
+
+    asyncio.run(all_networks())
 
 
 def test_a_node_without_an_identity_is_told_how_to_get_one(tmp_path: Path) -> None:

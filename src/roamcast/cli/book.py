@@ -1,5 +1,6 @@
 """`roamcast book`: makes the pages of results from stored summaries."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,9 @@ def book(
     ] = None,
     waymark: Annotated[
         Path | None, typer.Option(help="First keep the results of this campaign as those of Waymark's goals.")
+    ] = None,
+    ablation: Annotated[
+        Path | None, typer.Option(help="First keep the results of this campaign as the ablation of SOMER-plus.")
     ] = None,
     arena_map: Annotated[
         Path | None, typer.Option("--map", help="First keep the results of this campaign as the arena's map.")
@@ -54,6 +58,12 @@ def book(
         measured.manifest()
         with spark_session(LOCAL, trace_bytes=measured.trace_bytes()) as session:
             goals.keep(session, measured, directory)
+    if ablation is not None:
+        from roamcast.campaign.session import LOCAL, start_session
+        from roamcast.campaign.store import Store
+        from roamcast.papers.ablation import keep as keep_ablation
+
+        keep_ablation(partial(start_session, LOCAL), Store(ablation), directory)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})

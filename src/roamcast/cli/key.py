@@ -41,10 +41,12 @@ def new(
 
     Example: roamcast key new rescue.key --network rescue
     """
+    if file.suffix == ".authority":
+        raise ConfigurationError(f"key: {file}: this ending is that of the authority's file")
     authority = None if shared else new_authority(network)
-    if authority is not None:
-        write_secret(file.with_suffix(".authority"), authority, "authority")
     ring = new_ring(network, time.time(), None if authority is None else authority.public)
+    if authority is not None and not file.exists():
+        write_secret(file.with_suffix(".authority"), authority, "authority")
     write_ring(file, ring)
     _tell(file, ring, as_json)
 

@@ -114,7 +114,7 @@ def node(
 ) -> None:
     """Run a live node over UDP.
 
-    It finds its neighbours on the network by itself. Example: roamcast node --address 1 --key rescue.key
+    It finds its neighbours on the network by itself. Example: roamcast node --key rescue.key --identity alice.node
     """
     if print_unit:
         typer.echo(unit(), nl=False)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 PATTERN_CHARACTERS_MAX: Final = 255
 LEVELS_MAX: Final = 32
+PATTERNS_MAX: Final = 256  # in an interest; a union of more asks for everything
+WILD_MAX: Final = 64  # patterns with wildcards that are compared with all others, to leave out what they cover
 NAMES_PER_LEVEL: Final = 4
 """What `extra_share` assumes, since no node knows all topics: each name in a pattern leaves one event in this many."""
 
@@ -53,6 +55,8 @@ class Topics(msgspec.Struct, frozen=True, array_like=True, tag=2):
     def __post_init__(self) -> None:
         # It is not checked that no pattern is covered by another: a peer could then cause work quadratic in what
         # it sends, and nothing but the size of an interest depends on it.
+        if len(self.patterns) > PATTERNS_MAX:
+            raise PeerError(f"patterns: {len(self.patterns)}; allowed: at most {PATTERNS_MAX}")
         previous = ""
         for pattern in self.patterns:
             mistake = _mistake(pattern)
@@ -65,6 +69,8 @@ class Topics(msgspec.Struct, frozen=True, array_like=True, tag=2):
     @staticmethod
     def of(*patterns: str) -> Topics:
         """Any patterns, in any order, covering each other or not, brought into normal form."""
+        if len(patterns) > PATTERNS_MAX:
+            raise ConfigurationError(f"interest: {len(patterns)} patterns; allowed: at most {PATTERNS_MAX}")
         for pattern in patterns:
             mistake = _mistake(pattern)
             if mistake:
@@ -159,8 +165,12 @@ def _normalised(pattern: str) -> str:
 
 def _reduced(patterns: Iterable[str]) -> tuple[str, ...]:
     """Sorted, without duplicates and without patterns that another one covers. A pattern without wildcards covers only
-    itself."""
+    itself. The work is bounded: with more than `WILD_MAX` patterns with wildcards, what they cover may stay."""
     distinct = sorted(set(patterns))
+    if len(distinct) > PATTERNS_MAX:
+        return ("**",)
+    if sum("*" in pattern for pattern in distinct) > WILD_MAX:
+        return tuple(distinct)
     wild: dict[str, list[str]] = {}  # by first level: a name there covers only patterns that begin with it
     for pattern in distinct:
         if "*" in pattern:

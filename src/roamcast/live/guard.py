@@ -178,10 +178,14 @@ class Guard:
         if isinstance(opened, Drop):
             self._lost(opened)
             return None
-        announcement = self._announcement(opened.datagram)
-        if announcement is not None and self._herald is not None:
-            self._herald.learn(announcement)  # first, as it may bring the certificate of who sent it
         reason = self._sealer.accept(opened)
+        announcement = None
+        if reason in (None, Drop.UNKNOWN_SENDER, Drop.EXPIRED):
+            announcement = self._announcement(opened.datagram)
+        if announcement is not None and self._herald is not None:
+            self._herald.learn(announcement)
+            if reason is not None:  # it may have brought the certificate of who sent it
+                reason = self._sealer.accept(opened)
         if reason is Drop.UNKNOWN_SENDER and self._herald is not None:
             self._herald.want(opened.sender, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
             return None
@@ -234,16 +238,17 @@ class Guard:
             return False
         return self._credentials.certificate(signer, self._now()) is Drop.UNKNOWN_SENDER
 
-    def may_deliver(self, event: Event) -> bool:
-        """The same once more where it counts, and whether this node may have the event."""
+    def delivered(self, event: Event) -> Event | None:
+        """The same once more where it counts, and whether this node may have the event; None: it is dropped."""
         if self._verifier is None or self._signer is None:
-            return True
+            return event
+        event = self._signer.outgoing(event)  # if this node has changed it itself
         reason = self._verifier.refusal(event, self._now())
         if reason is None and not self._verifier.allows(self._signer.certificate.subscribes, event):
             reason = Drop.FORBIDDEN
         if reason is not None:
             self._lost(reason)
-        return reason is None
+        return event if reason is None else None
 
     def _announcement(self, datagram: bytes) -> Announcement | None:
         body = None if self._credentials is None else self._codec.announcement(datagram)

@@ -147,8 +147,11 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             pending.cancel()
 
     def deliver(self, event: Event, hops: int) -> None:
-        if self._guard is not None and not self._guard.may_deliver(event):
-            return
+        if self._guard is not None:
+            proved = self._guard.delivered(event)
+            if proved is None:
+                return
+            event = proved
         latency_s = self._journal.delivered(event, hops)
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
         self._loop.call_soon(self._on_delivery, event, hops, latency_s)

@@ -13,7 +13,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
-from roamcast.interests import Interest, Intervals, XPaths, parse_interest
+from roamcast.interests import Interest, Intervals, XPaths, parse_interest, union_all
 from roamcast.interests.content import event_types, load_schema, read, register, write
 
 quick = settings(deadline=None, derandomize=True, max_examples=150)
@@ -287,3 +287,15 @@ def test_a_registered_type_cannot_change() -> None:
     with pytest.raises(ConfigurationError, match="known already"):
         register(SCHEMA.replace('"3"', '"4"'))
     assert list(event_types()) == ["PGMFORUM", "sample"]
+
+
+def test_a_union_of_many_terms_is_bounded() -> None:
+    """Comparing all terms with all others would take minutes."""
+    term = "/PGMFORUM[remark = '{0}' and hole = {1} and totalscore = {2}]"
+    texts = [" | ".join(term.format(60 * p + n, p + 1, n) for n in range(60)) for p in range(6)]
+    parts = [parse_interest("content", text) for text in texts]
+    united = union_all(parts)
+    assert str(united) == "/PGMFORUM"
+    expressions = tuple(sorted({each for part in parts for each in part.expressions}))  # type: ignore[union-attr]
+    with pytest.raises(PeerError, match="allowed: at most 256"):
+        XPaths(expressions)

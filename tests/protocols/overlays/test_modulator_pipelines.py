@@ -142,3 +142,11 @@ def test_a_state_that_does_not_fit_is_a_peers_nonsense(state: bytes) -> None:
 def test_other_pipelines_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^modulator: "):
         compile_modulator(text)
+
+
+def test_a_changed_event_loses_the_signature_of_its_publisher() -> None:
+    signed = Event(event_id(2, 1), 0.0, 5, signature=bytes(64))
+    (same,) = compile_modulator("filter(content >= 3)").process(signed).outputs
+    (changed,) = compile_modulator("transform(10 / content)").process(signed).outputs
+    assert same == signed
+    assert (changed.content, changed.signature) == (2.0, None)

@@ -34,6 +34,7 @@ from roamcast.interests.content.values import (
 )
 
 TERMS_MAX: Final = 64
+UNITED_MAX: Final = 256  # terms of an interest; a union of more asks for everything of their types
 CONDITIONS_MAX: Final = 32  # on one text, since each of them is checked for every event
 
 NOTHING: Final = Words(())
@@ -145,8 +146,12 @@ def normal(terms: Iterable[Term]) -> list[Term]:
     for term in terms:
         by_type.setdefault(term.type, []).append(dict(term.constraints))
     kept: list[Term] = []
+    several = sum(map(len, by_type.values())) > UNITED_MAX
     for name, boxes in by_type.items():
         kind = event_types()[name]
+        if several:  # comparing all with all would take too long
+            kept.append(_term(kind, {}))
+            continue
         kept += _uncovered([_term(kind, box) for box in _merged(boxes, kind)])
     return kept
 

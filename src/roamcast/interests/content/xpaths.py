@@ -19,7 +19,7 @@ from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
 from roamcast.interests.content.documents import record_of
 from roamcast.interests.content.schema import Leaf, event_types
-from roamcast.interests.content.terms import Constraint, Term, normal, terms_of
+from roamcast.interests.content.terms import UNITED_MAX, Constraint, Term, normal, terms_of
 from roamcast.interests.content.values import Numbers, Words
 from roamcast.interests.content.writing import term_text
 
@@ -40,6 +40,8 @@ class XPaths(msgspec.Struct, frozen=True, array_like=True, tag=3):
     expressions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.expressions) > UNITED_MAX:
+            raise PeerError(f"expressions: {len(self.expressions)}; allowed: at most {UNITED_MAX}")
         previous = ""
         for expression in self.expressions:
             term, mistake = _compiled(expression)

@@ -29,12 +29,15 @@ class Pipeline(Modulator):
         self._operators = operators
 
     def process(self, event: Event) -> Outcome:
+        """What becomes of an event. Its publisher's signature does not cover what an operator has changed; the host
+        signs in its place what it sends."""
+        published = event
         for operator in self._operators:
             result = operator.apply(event)
             if isinstance(result, Fate):
                 return Outcome((), is_kept=result is Fate.KEPT)
             event = result
-        return Outcome((event,))
+        return Outcome((event if event == published else msgspec.structs.replace(event, signature=None),))
 
     def cost_s(self, event: Event) -> float:
         return sum(operator.cost_s(event) for operator in self._operators)
