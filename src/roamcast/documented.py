@@ -28,7 +28,7 @@ class Setting(msgspec.Struct, frozen=True):
 UNITS = {
     "s": "s", "ms": "ms", "m": "m", "mps": "m/s", "bytes": "bytes", "bps": "bit/s", "db": "dB", "dbm": "dBm",
     "hz": "Hz", "mw": "mW", "mj": "mJ", "hops": "hops", "frames": "frames", "events": "events", "bits": "bits",
-    "deg": "degrees",
+    "deg": "degrees", "mbps": "Mbit/s", "khz": "kHz", "mhz": "MHz", "j": "J", "symbols": "symbols",
 }  # fmt: skip
 """By the last word of a setting's name, or the one before `max` and `min`."""
 
@@ -63,6 +63,9 @@ def type_name(kind: Any) -> str:
     if kind in names:
         return names[kind]
     choices = get_args(kind)
+    if type(None) in choices:
+        others = [choice for choice in choices if choice is not type(None)]
+        return " or ".join([*(type_name(other) for other in others), names[type(None)]])
     if choices and all(isinstance(choice, str) for choice in choices):
         return ", ".join(choices)
     if choices and all(choice in names for choice in choices):

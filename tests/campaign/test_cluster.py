@@ -1,27 +1,23 @@
 """The same campaign on a real cluster: a standalone master and two workers from the installed PySpark, on loopback.
 
 The executors have no Roamcast of their own, nor the protocol `owncluster:Loud`: both come in archives that the driver
-ships. One of two campaigns runs with tasks that fail on their first attempt. A third has a place that is another
+ships. They run in directories of their own. One campaign is undisturbed; one has tasks that fail on their first
+attempt; one is on object storage, so that driver and executors share no disk. The place of the last is another
 directory for every process, as a disk that is not shared would be.
 """
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision
+from roamcast.bench.standalone import standalone_cluster
 from roamcast.campaign.conduct import Conductor
-from roamcast.campaign.java import java_home
 from roamcast.campaign.store import Store
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -48,7 +44,7 @@ from roamcast.campaign.session import start_session
 from roamcast.campaign.worker import simulate_runs
 from roamcast.errors import ConfigurationError
 
-master, file, directory = sys.argv[1:]
+master, file, directory, bucket = sys.argv[1:]
 
 def smooth(batches):
     import roamcast
@@ -67,8 +63,8 @@ session = start_session(master, settings={"spark.executor.memory": "512m", "spar
                                           "spark.driver.bindAddress": "127.0.0.1"})
 session.sparkContext.setLogLevel("OFF")
 said = []
-for name, worker in (("smooth", smooth), ("failing", failing_at_first)):
-    conductor = Conductor(Path(file), Path(directory) / name, master=master)
+for out, worker in ((directory + "/smooth", smooth), (directory + "/failing", failing_at_first), (bucket, smooth)):
+    conductor = Conductor(Path(file), out, master=master)
     ending = conductor.conduct(session, precise=Precision(session, conductor.store), worker=worker, tell=said.append)
     assert ending.failed == [], ending.failed
 try:
@@ -80,59 +76,6 @@ executors = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
 print(json.dumps({"said": said, "executors": executors}))
 session.stop()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextmanager
-def cluster(directory: Path) -> Iterator[str]:
-    """A master and two workers; each is ended by its own process id."""
-    home = Path(pyspark.__file__).parent
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
-    hidden = directory / "hidden" / "roamcast"
-    hidden.mkdir(parents=True)
-    (hidden / "__init__.py").write_text("raise ImportError('not installed here')", encoding="utf-8")
-    environment["PYTHONPATH"] = str(hidden.parent)
-    environment |= {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-    port = free_port()
-    master = f"spark://127.0.0.1:{port}"
-    commands = [["Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
-    for number in range(2):
-        work = ["--work-dir", str(directory / f"worker{number}"), "--webui-port", "0"]
-        commands.append(["Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m", *work, master])
-    processes = []
-    try:
-        for number, (kind, *options) in enumerate(commands):
-            log = (directory / f"{kind}{number}.log").open("w")
-            program = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *options]
-            processes.append(subprocess.Popen(program, env=environment, stdout=log, stderr=log, cwd=directory))
-            if kind == "Master":
-                wait_for_port(port)
-        yield master
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def wait_for_port(port: int) -> None:
-    give_up = time.monotonic() + 60
-    while time.monotonic() < give_up:
-        with socket.socket() as probe:
-            probe.settimeout(1)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    pytest.fail("the master did not start")
 
 
 def hashes(store: Store) -> dict[str, tuple[str, str, int]]:
@@ -147,17 +90,20 @@ def rows(spark: SparkSession, store: Store) -> list[str]:
 
 
 def test_a_cluster_gives_the_rows_of_the_embedded_session_also_when_tasks_fail(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "campaign.toml"
     file.write_text(CAMPAIGN, encoding="utf-8")
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "owncluster.py").write_text(OWN, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path / "own"))
-    with cluster(tmp_path) as master:
+    hidden = tmp_path / "hidden" / "roamcast"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('not installed here')", encoding="utf-8")
+    with standalone_cluster(tmp_path, 2, 1, environment={"PYTHONPATH": str(hidden.parent)}) as master:
         environment = os.environ | {"PYTHONPATH": f"{SOURCE}:{tmp_path / 'own'}"}
         driver = subprocess.run(
-            [sys.executable, "-c", DRIVER, master, str(file), str(tmp_path)],
+            [sys.executable, "-c", DRIVER, master, str(file), str(tmp_path), bucket],
             env=environment,
             cwd=tmp_path / "own",
             capture_output=True,
@@ -168,12 +114,12 @@ def test_a_cluster_gives_the_rows_of_the_embedded_session_also_when_tasks_fail(
     assert driver.returncode == 0, driver.stderr
     said = json.loads(driver.stdout.splitlines()[-1])
     assert said["executors"] == 2
-    assert [line for line in said["said"] if "shipped by the driver" in line] == said["said"][:2]
-    assert said["said"][2].startswith("out: '/proc/self/cwd/unshared' is not shared: the executor on ")
-    assert "a URI such as s3://bucket/path" in said["said"][2]
+    assert [line for line in said["said"] if "shipped by the driver" in line] == said["said"][:3]
+    assert said["said"][3].startswith("out: '/proc/self/cwd/unshared' is not shared: the executor on ")
+    assert "a URI such as s3://bucket/path" in said["said"][3]
 
     here = Conductor(file, tmp_path / "here", master="local[2]")
     here.conduct(spark, precise=Precision(spark, here.store))
-    smooth, failing = Store(tmp_path / "smooth"), Store(tmp_path / "failing")
-    assert hashes(smooth) == hashes(failing) == hashes(here.store)
-    assert rows(spark, smooth) == rows(spark, failing) == rows(spark, here.store)
+    for place in (tmp_path / "smooth", tmp_path / "failing", bucket):
+        assert hashes(Store(place)) == hashes(here.store)
+        assert rows(spark, Store(place)) == rows(spark, here.store)

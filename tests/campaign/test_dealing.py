@@ -1,9 +1,16 @@
-"""How runs are dealt out to tasks, and how Spark is set up: no Spark needed."""
+"""How runs are dealt out to tasks, what a task costs beside its runs, and how Spark is set up."""
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
+from roamcast.bench.spark_cluster import execute
 from roamcast.campaign.execute import Lengths, PlannedRun, deal
 from roamcast.campaign.preflight import Answer, _judge
 from roamcast.campaign.reasons import reason, worker_died
@@ -70,7 +77,7 @@ def answer(**changes: object) -> Answer:
         ({"missing": ["numpy"]}, True, r"executor on h \(Python 3\.11\) lacks numpy"),
         ({"read": "No such file"}, True, r"cannot read it \(No such file\)"),
         ({}, False, "wrote there and the driver does not see it"),
-        ({"memory": 2**20}, True, "has only 1 MiB of memory"),
+        ({"memory": 2**20}, True, "has only 1 MiB of memory for 1 slots"),
     ],
 )
 def test_an_executor_that_cannot_do_its_part_is_one_line(changes: dict[str, object], arrived: bool, said: str) -> None:
@@ -117,3 +124,23 @@ def test_the_root_cause_is_one_line(text: str, said: str) -> None:
 
 def test_a_lost_executor_is_told_from_an_error() -> None:
     assert worker_died(RuntimeError("... Python worker exited unexpectedly (crashed)"))
+
+
+def test_runs_that_sleep_are_all_committed(spark: SparkSession, tmp_path: Path) -> None:
+    """What `roamcast bench spark` measures on a cluster, small."""
+    store = Store(tmp_path / "campaign")
+    execute(spark, store, [], range(1, 41), 0.001)
+    assert len(store.outcomes()) == 40
+
+
+def test_a_task_leaves_nothing_for_the_garbage_collection_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark collects garbage after each task, which costs more than all else if it walks all modules."""
+    execute(spark, Store(tmp_path / "campaign"), [], range(1, 9), 0.001)
+    frozen = spark.sparkContext.parallelize([0], 1).map(lambda _: gc.get_freeze_count()).collect()
+    assert frozen[0] > 10_000
+
+
+def test_a_worker_does_not_load_pandas() -> None:
+    """It takes as long to load as everything else together, once per slot."""
+    asked = "import sys, roamcast.campaign.worker; print('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout == "False\n"

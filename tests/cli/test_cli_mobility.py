@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow.compute as pc
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 from roamcast.cli import main
 from roamcast.cli.mobility import mobility
 from roamcast.errors import ConfigurationError
+from roamcast.world.scenario_file import run_from_tables
+from roamcast.world.simulator import simulate
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -240,3 +243,23 @@ def test_files_are_refused_with_their_names_and_nothing_is_left_behind(tmp_path:
     places.write_text("1 2\n")
     assert "nodes = 2: must be 1" in refusal("--positions", places, "--nodes", 2)
     assert sorted(tmp_path.iterdir()) == [contacts, places]
+
+
+def test_contacts_are_those_of_the_radio(tmp_path: Path) -> None:
+    """With shadowing: the contacts that a run with the same seed has in its trace."""
+    options = ["--nodes", 12, "--area", 400, "--duration", 5, "--signal", "log-distance"]
+    options += ["--set-signal", "shadowing_db=8", "--range", 120]
+    found = answer(*options)
+    tables = {
+        "scenario": {
+            "nodes": 12,
+            "area_m": 400,
+            "duration_s": 5,
+            "radio": {"range_m": 120, "signal": {"model": "log-distance", "shadowing_db": 8}},
+        }
+    }
+    rows = simulate(run_from_tables(tables)).recorder.table().filter(pc.field("kind") == "contact").to_pylist()
+    begun = [row for row in rows if row["value"] == 1]
+    assert found["contacts"] == len(begun) > 20
+    assert found["links"] == sum(row["t"] == 0 for row in begun)
+    assert found["links"] != answer("--nodes", 12, "--area", 400, "--duration", 5, "--range", 120)["links"]

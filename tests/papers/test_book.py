@@ -10,8 +10,10 @@ from pyspark.sql import SparkSession
 from roamcast.analysis.analyse import Precision
 from roamcast.campaign.conduct import Conductor
 from roamcast.errors import ConfigurationError
+from roamcast.papers.ablation import ablation_page
+from roamcast.papers.ablation import keep as keep_ablation
 from roamcast.papers.arena import NOTES, keep, write_arena
-from roamcast.papers.book import write_book
+from roamcast.papers.book import with_findings, write_book
 from roamcast.papers.summary import kept_results
 
 BOOK = Path(__file__).parents[2] / "docs" / "results"
@@ -57,7 +59,7 @@ def test_every_link_and_picture_is_there(made: Path) -> None:
 
 
 def test_a_claim_that_fails_has_its_explanation() -> None:
-    judged = [claim for summary in kept_results(BOOK / "data") for claim in summary.of_paper]
+    judged = [claim for summary in kept_results(BOOK / "data") for claim in with_findings(summary).of_paper]
     failing = [claim for claim in judged if claim.verdict == "fails"]
     assert all(len(claim.finding.split()) >= 20 for claim in failing), failing
 
@@ -78,6 +80,10 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     conductor = Conductor(file, tmp_path / "out", master="local[2]")
     conductor.conduct(spark, precise=Precision(spark, conductor.store))
     book = tmp_path / "book"
+    keep_ablation(spark, conductor.store, book)
+    ablation = ablation_page(book)
+    assert "| gossip | " in ablation
+    assert "12 runs, 3 seeds per point" in ablation
     searched = tmp_path / "capacity"
     searched.mkdir()
     rates = '{"label": "gossip", "passes": {"rate_per_s": 1.5}, "fails": {"rate_per_s": 1.8}}'

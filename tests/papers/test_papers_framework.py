@@ -22,7 +22,7 @@ from roamcast.papers.figure import Claim, Curve, Figure, Region, Scale, Values, 
 from roamcast.papers.listing import listed
 from roamcast.papers.reproduce import Reproduction
 from roamcast.papers.shapes import excess, gain_over, index_to_worst, saving, to_minimum, to_smallest_of_all
-from roamcast.papers.sources import changed, sources_of
+from roamcast.papers.sources import changed, code_of, sources_of
 from roamcast.papers.summary import last_results, read_summary, write_summary
 from roamcast.trace.measures import MEASURES
 
@@ -276,6 +276,13 @@ def test_a_result_is_older_when_a_part_of_its_sources_changed() -> None:
     assert changed(today, today) == ()
     assert changed(today | {"somer": "0"}, today) == ("somer",)
     assert changed({}, today) == ("unknown",)
+
+
+def test_comments_and_docstrings_make_no_result_older() -> None:
+    plain = "def f(x):\n    return '# no comment'\n"
+    told = '"""Theory."""\n\ndef f(x):  # why\n    """What\n    it does."""\n\n    # how\n    return \'# no comment\'\n'
+    assert code_of(told) == code_of(plain)
+    assert code_of(plain.replace("return", "yield")) != code_of(plain)
 
 
 def test_the_list_tells_scale_seeds_and_verdicts(tmp_path: Path) -> None:

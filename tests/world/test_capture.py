@@ -25,7 +25,7 @@ def captured(path: Path, protocol: str = "flooding", **radio: Any) -> tuple[list
     """The records of a run, and how many frames of which label its trace counts."""
     scenario = {"nodes": 12, "area_m": 400, "duration_s": 14, "radio": radio}
     run = run_from_tables({"protocol": protocol, "scenario": scenario})
-    capture = Capture(path)
+    capture = Capture(path, run.scenario.radio)
     result = simulate(run, on_frame=capture.frame)
     capture.close()
     counts: dict[str, int] = {}
@@ -37,14 +37,15 @@ def captured(path: Path, protocol: str = "flooding", **radio: Any) -> tuple[list
 
 def records(data: bytes) -> list[Record]:
     magic, major, minor, _, _, _, linktype = struct.unpack_from("<IHHiIII", data)
-    assert (magic, major, minor, linktype) == (0xA1B23C4D, 2, 4, 127)
+    assert (magic, major, minor) == (0xA1B23C4D, 2, 4)
+    assert linktype in (127, 270)
     found: list[Record] = []
     at = 24
     while at < len(data):
         seconds, nanoseconds, kept, size = struct.unpack_from("<IIII", data, at)
         assert kept == size
         content = data[at + 16 : at + 16 + size]
-        length = struct.unpack_from("<H", content, 2)[0]
+        length = struct.unpack_from("<H" if linktype == 127 else ">H", content, 2)[0]
         found.append((seconds * 10**9 + nanoseconds, content[:length], content[length:]))
         at += 16 + size
     return found
@@ -108,6 +109,17 @@ def test_an_ideal_radio_tells_no_rate(tmp_path: Path) -> None:
     assert all(struct.unpack_from("<I", tap, 4)[0] == 0b1011 for _, tap, _ in found)
 
 
+def test_lora_frames_have_their_own_headers(tmp_path: Path) -> None:
+    found, counts = captured(tmp_path / "run.pcap", "oracle", model="lora", spreading_factor=8, duty_cycle=1.0)
+    assert len(found) == sum(counts.values())
+    acknowledgements = [frame for _, _, frame in found if frame[4] == 1]
+    assert len(acknowledgements) == counts["ACK"] > 0
+    assert all(len(frame) == 8 for frame in acknowledgements)
+    tap = struct.unpack(">BBHIBBBBBBB", found[0][1])
+    assert tap == (0, 0, 15, 868_100_000, 1, 8, 255, 255, 255, 0, 0x12)
+    assert max(len(frame) for _, _, frame in found) <= 255
+
+
 def test_a_large_message_is_captured_in_its_fragments(tmp_path: Path) -> None:
     scenario = Scenario(nodes=3, area_m=(50.0, 50.0), duration_s=12.0, workload=Workload(payload_bytes=5000))
     capture = Capture(tmp_path / "run.pcap")
@@ -146,3 +158,18 @@ def test_tshark_reads_it(tmp_path: Path) -> None:
             assert data.replace(":", "") == frame[32:-4].hex()
         else:
             assert int(kind, 16) == 0x1D
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_reads_lora(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcap"
+    found, _ = captured(path, model="lora", spreading_factor=9, duty_cycle=1.0)
+    fields = ("loratap.channel.sf", "loratap.channel.frequency", "data.data", "_ws.malformed")
+    command = ["tshark", "-r", str(path), "-T", "fields", "-E", "separator=|"]
+    command += [part for field in fields for part in ("-e", field)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(told) == len(found)
+    for line, (_, _, frame) in zip(told, found, strict=True):
+        factor, hertz, data, malformed = line.split("|")
+        assert (int(factor, 0), int(hertz, 0), malformed) == (9, 868_100_000, "")
+        assert data.replace(":", "") == frame.hex()

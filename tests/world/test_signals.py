@@ -206,8 +206,8 @@ def test_far_signals_disturb_without_being_received() -> None:
 
 @pytest.mark.parametrize(("signal", "expected"), [
     (LogDistance(fading="rayleigh"), math.exp(-1)),
-    (LogDistance(fading="nakagami", nakagami_m=1.0), math.exp(-1)),
-    (LogDistance(fading="nakagami", nakagami_m=3.0), 0.4232),
+    (LogDistance(fading="nakagami", nakagami_shape=1.0), math.exp(-1)),
+    (LogDistance(fading="nakagami", nakagami_shape=3.0), 0.4232),
 ])  # fmt: skip
 def test_fading_at_the_edge_of_the_range(signal: LogDistance, expected: float) -> None:
     """The share of frames above the mean power: exp(-1) for Rayleigh, the gamma distribution's for Nakagami."""

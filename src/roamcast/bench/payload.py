@@ -42,8 +42,7 @@ class ToNeighbour(Protocol):
     def publish(self, event: Event) -> None:
         self.host.send(int(event.content), Packet(event))
 
-    def on_message(self, sender: int, message: Message) -> None:
-        assert isinstance(message, Packet)
+    def on_message(self, sender: int, message: Packet) -> None:
         self.host.deliver(message.event, 1)
 
 

@@ -45,7 +45,7 @@ from roamcast.trace.schema import SCHEMA
 TRACE_SCHEMA = from_arrow_schema(SCHEMA)
 
 BATCH_S = 10.0  # what one batch should take
-TASK_S = 2.0  # what one task should take: about ten runs of 0.2 s
+TASK_S = 4.0  # what one task should take: Spark computes something around each
 TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
 BATCH_RUNS_MAX = 5000
 GROWTH_MAX = 4  # a batch is at most this many times the one before: the first runs may have been short

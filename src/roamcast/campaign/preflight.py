@@ -1,9 +1,11 @@
 """Before a campaign runs on a cluster: are there executors, do they see the campaign's place, what can they run?
 
-Every question is answered by tasks on the executors, and a wrong answer is one line that says what to change. Embedded
-sessions skip it all: their workers share the driver's disk, Python and import path.
+Every question is answered by tasks, one per slot, and a wrong answer is one line that says what to change. Of the tasks
+on one executor, the first looks at everything and the others only say where they are. Embedded sessions skip it all:
+their workers share the driver's disk, Python and import path.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from time import monotonic, sleep
 from typing import Any
@@ -22,8 +24,7 @@ from roamcast.form import PACKAGE, source_digest
 NEEDED = ("lxml", "msgspec", "mypy_extensions", "numpy", "pyarrow")  # that executors must have themselves
 SETTLED_S = 2.0  # without a new executor, it starts
 WARN_S = 20.0
-PROBES_MAX = 64
-MEMORY_LEAST = 256 * 2**20  # bytes per slot, below which simulations are likely to fail
+MEMORY_LEAST = 128 * 2**20  # bytes per slot, below which simulations are likely to fail
 
 Tell = Callable[[str], None]
 
@@ -39,6 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
     memory: int  # bytes of its machine
     read: str  # what the driver wrote, or the error
     wrote: str  # the name of the object, or empty
+    whole: bool = True  # or another task on the same executor answers the rest
 
 
 def prepare(session: SparkSession, store: Store, protocols: Iterable[str], tell: Tell = lambda line: None) -> list[str]:
@@ -80,12 +82,15 @@ def _probe(context: SparkContext, store: Store) -> list[Answer]:
     place = store.directory / f"probe-{store.owner}"
     secret = store.owner
     place.write("driver", secret.encode())
-    tasks = min(PROBES_MAX, context.defaultParallelism)
+    slots = context.defaultParallelism
     try:
-        texts = context.parallelize(range(tasks), tasks).map(_prober(place.absolute, NEEDED)).collect()
-        answers = [msgspec.json.decode(text, type=Answer) for text in texts]
+        texts = context.parallelize(range(slots), slots).map(_prober(place.absolute, NEEDED, secret)).collect()
+        told = [msgspec.json.decode(text, type=Answer) for text in texts]
+        tasks = Counter(answer.host for answer in told)
+        answers = [answer for answer in told if answer.whole]
         for answer in answers:
-            _judge(answer, store, secret, place.exists(answer.wrote) if answer.wrote else False)
+            arrived = bool(answer.wrote) and place.exists(answer.wrote)
+            _judge(answer, store, secret, arrived, slots=tasks[answer.host])
         return answers
     except ConfigurationError:
         raise
@@ -98,8 +103,8 @@ def _probe(context: SparkContext, store: Store) -> list[Answer]:
         store.directory.remove_empty_folders(place.name)
 
 
-def _judge(answer: Answer, store: Store, secret: str, arrived: bool) -> None:
-    """Refuses an executor that cannot do its part."""
+def _judge(answer: Answer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
+    """Refuses an executor that cannot do its part; its machine has so many slots."""
     where = f"executor on {answer.host}"
     if answer.missing:
         raise ConfigurationError(
@@ -114,11 +119,13 @@ def _judge(answer: Answer, store: Store, secret: str, arrived: bool) -> None:
             f"out: {str(store.directory)!r} is not shared: the {where} {what}; name a directory on a shared file "
             "system, or a URI such as s3://bucket/path"
         )
-    if 0 < answer.memory < MEMORY_LEAST:
-        raise ConfigurationError(f"master: the {where} has only {answer.memory // 2**20} MiB of memory")
+    if 0 < answer.memory < MEMORY_LEAST * slots:
+        raise ConfigurationError(
+            f"master: the {where} has only {answer.memory // 2**20} MiB of memory for {slots} slots; use fewer cores"
+        )
 
 
-def _prober(place: str, needed: tuple[str, ...]) -> Callable[[int], str]:
+def _prober(place: str, needed: tuple[str, ...], secret: str) -> Callable[[int], str]:
     """A function for executors. It is local, so it travels by value and needs no Roamcast there."""
 
     def probe(number: int) -> str:
@@ -130,6 +137,8 @@ def _prober(place: str, needed: tuple[str, ...]) -> Callable[[int], str]:
         import sys
         from importlib.util import find_spec
 
+        from pyspark import SparkFiles
+
         found: dict[str, Any] = {
             "host": socket.gethostname(),
             "python": platform.python_version(),
@@ -139,7 +148,12 @@ def _prober(place: str, needed: tuple[str, ...]) -> Callable[[int], str]:
             "form": "",
             "read": "",
             "wrote": "",
+            "whole": True,
         }
+        try:
+            os.close(os.open(os.path.join(SparkFiles.getRootDirectory(), f"{secret}.probed"), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return json.dumps(found | {"missing": [], "whole": False})
         if found["missing"]:
             return json.dumps(found)
         asked = "import roamcast, roamcast.form as f; print(f.source_digest()); print(roamcast.FORM)"

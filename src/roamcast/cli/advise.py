@@ -23,7 +23,8 @@ INTERRUPTED = 130
 SHOWN = 12
 
 _HEADLINES: dict[Outcome, str] = {
-    "certain": "Recommendation: {choice}. It meets the demands and is better than every other candidate that might.",
+    "certain": "Recommendation: {choice}. It meets the demands and is better than every other candidate that might and "
+    "was not screened out.",
     "level": "Recommendation: {choice}. It meets the demands; others are as good, or were not told apart from it.",
     "cautious": "Recommendation: {choice}. It meets the demands; others may be better, but may miss them.",
     "unclear": "No certain recommendation: {choice} comes first, but whether it meets the demands is not certain.",

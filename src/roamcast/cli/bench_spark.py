@@ -1,11 +1,14 @@
-"""`roamcast bench spark`: what Spark costs over bare simulations, and how fast it measures big traces beside DuckDB."""
+"""`roamcast bench spark`: what Spark costs over bare simulations, how busy it keeps a cluster, and how fast it measures
+big traces beside DuckDB."""
 
 from typing import Annotated
 
 import typer
 
-from roamcast.bench import spark_measures, spark_overhead
+from roamcast.bench import spark_cluster, spark_measures, spark_overhead
 from roamcast.cli.output import print_json, print_table
+
+RUNS_PER_SLOT = 30
 
 
 def spark(
@@ -15,16 +18,21 @@ def spark(
     deliveries: Annotated[
         list[int] | None, typer.Option(min=10_000, help="Sizes of the measured trace, repeatable (5 and 20 million).")
     ] = None,
+    slots: Annotated[
+        int, typer.Option(min=0, help="Slots of a standalone cluster whose runs sleep for 1 s; 0 leaves it out.")
+    ] = 32,
     joins: Annotated[
         bool, typer.Option("--joins", help="Time the independent twin, which joins all rows, as well (slow).")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
-    """Time campaigns beside a process pool, and their measures beside DuckDB."""
+    """Time campaigns beside a process pool and on a cluster, and their measures beside DuckDB."""
     overhead = spark_overhead.measure(runs)
+    cluster = spark_cluster.measure(RUNS_PER_SLOT * slots, slots) if slots else None
     measured = [spark_measures.measure(size, joins=joins) for size in deliveries or [5_000_000, 20_000_000]]
     if json:
-        print_json({"overhead": overhead._asdict(), "measures": [row._asdict() for row in measured]})
+        busy = cluster._asdict() if cluster else None
+        print_json({"overhead": overhead._asdict(), "cluster": busy, "measures": [row._asdict() for row in measured]})
         return
     print_table(
         "Campaign beside a process pool of the same width",
@@ -39,6 +47,22 @@ def spark(
             ]
         ],
     )
+    if cluster:
+        print_table(
+            "A standalone cluster on this machine, runs that sleep; utilisation is that of the runs alone",
+            ["slots", "runs", "s per run", "start, s", "warm-up, s", "runs, s", "utilisation"],
+            [
+                [
+                    str(cluster.slots),
+                    str(cluster.runs),
+                    f"{cluster.run_s:.1f}",
+                    f"{cluster.start_s:.1f}",
+                    f"{cluster.warm_up_s:.1f}",
+                    f"{cluster.wall_s:.1f}",
+                    f"{cluster.utilisation:.2f}",
+                ]
+            ],
+        )
     print_table(
         "Measures of raw traces beside DuckDB, two threads each; stored: a report that reads stored measures",
         ["deliveries", "Spark, s", "Spark, GiB", "joins, s", "DuckDB, s", "DuckDB, GiB", "ratio", "stored, s"],

@@ -1,5 +1,6 @@
 """`roamcast book`: makes the pages of results from stored summaries."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,9 @@ def book(
     ] = None,
     capacity: Annotated[
         Path | None, typer.Option(help="With --arena: keep the answer of roamcast capacity from this directory, too.")
+    ] = None,
+    ablation: Annotated[
+        Path | None, typer.Option(help="First keep the results of this campaign as the ablation of SOMER-plus.")
     ] = None,
     arena_map: Annotated[
         Path | None, typer.Option("--map", help="First keep the results of this campaign as the arena's map.")
@@ -42,6 +46,12 @@ def book(
                 keep(session, stores[0], directory, capacity)
             if stores[1] is not None:
                 keep_map(session, stores[1], directory)
+    if ablation is not None:
+        from roamcast.campaign.session import LOCAL, start_session
+        from roamcast.campaign.store import Store
+        from roamcast.papers.ablation import keep as keep_ablation
+
+        keep_ablation(partial(start_session, LOCAL), Store(ablation), directory)
     written = [str(path) for path in write_book(directory)]
     if as_json:
         print_json({"written": written})

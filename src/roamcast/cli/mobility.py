@@ -22,6 +22,7 @@ from roamcast.world import files
 from roamcast.world.contacts import ContactPlan, scenario_contacts
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.scenario import Run, Scenario
+from roamcast.world.signal_contacts import signal_contacts, signal_links
 
 Product = Literal["positions", "movements", "csv", "geojson", "contacts"]
 
@@ -56,12 +57,13 @@ def mobility(
     """Show how nodes move and meet, drawn or imported; write positions, movements or contacts.
 
     Takes the options of simulate, so that the network looked at is the one simulated. What they say about protocol,
-    radio (except its range), workload and failing nodes makes no difference here.
+    workload and failing nodes makes no difference here; of the radio, its range and its signal matter. With a signal
+    model, a contact is a link that works in both directions, with the shadowing of the run that has the same seed.
     """
     if show and as_json:
         raise ConfigurationError("--show and --json: must not be given together")
     where = scenario_movements(run.scenario, run.seed)
-    plan = scenario_contacts(run.scenario, where)
+    plan = _contacts(run, where)
     texts = _texts(
         scenario=run.scenario, where=where, plan=plan, at_s=at_s, write=write, out=out, map_file=map_file, show=show
     )
@@ -74,6 +76,13 @@ def mobility(
         if show:
             typer.echo(terminal_map(run.scenario, where, at_s, get_terminal_size().columns))
         typer.echo(_told(summary))
+
+
+def _contacts(run: Run, where: Movements | None) -> ContactPlan:
+    links = signal_links(run.scenario, where, run.seed)
+    if links is None or where is None:
+        return scenario_contacts(run.scenario, where)
+    return signal_contacts(run.scenario, where, links)
 
 
 def _texts(

@@ -5,18 +5,20 @@ has no option of its own can be set in the scenario file.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
+import msgspec
 import typer
 
 from roamcast.cli.settings import assignments, size_m, toml_value
 from roamcast.library.simulations import as_understood
 from roamcast.world.files import Format
 from roamcast.world.radio.models import RADIOS
-from roamcast.world.radio.signals import SIGNALS
+from roamcast.world.radio.power import Power
+from roamcast.world.radio.signals import SIGNALS, Signal
 from roamcast.world.scenario import Run
 from roamcast.world.scenario_file import Tables, read_tables, run_from_tables
 
@@ -27,12 +29,21 @@ RadioName = Literal[tuple(RADIOS)]  # type: ignore[valid-type]  # for Typer; sce
 
 SignalName = Literal[tuple(SIGNALS)]  # type: ignore[valid-type]
 TAGS = (RadioName, SignalName)
-SIGNAL_HELP = "A setting of the signal, name=value; repeatable. " + " ".join(
-    f"{name}: {', '.join(kind.__struct_fields__)}." for name, kind in SIGNALS.items() if name != "disc"
-)
-RADIO_HELP = "A setting of the radio, name=value; repeatable. " + " ".join(
-    f"{name}: {', '.join(kind.__struct_fields__)}." for name, kind in RADIOS.items()
-)
+
+
+
+
+def _spelled(what: str, common: Sequence[str], kinds: Mapping[str, type[msgspec.Struct]]) -> str:
+    """The names of all settings: those that every model has, then those of each."""
+    known = [*common, "signal", "power"]  # which have settings of their own
+    own = ((name, [each for each in kind.__struct_fields__ if each not in known]) for name, kind in kinds.items())
+    told = [("all", list(common)), *((name, fields) for name, fields in own if fields)]
+    listed = " ".join(f"{name}: {', '.join(fields)}." for name, fields in told)
+    return f"A setting of the {what}, name=value; repeatable. {listed}"
+
+
+RADIO_HELP = _spelled("radio", ("range_m", "loss", *(f"power.{name}" for name in Power.__struct_fields__)), RADIOS)
+SIGNAL_HELP = _spelled("signal", Signal.__struct_fields__, SIGNALS)
 
 
 class ScenarioOption(NamedTuple):

@@ -55,7 +55,7 @@ def simulate(
 
 
 def _captured(run: Run, raw_frames: bool, pcap: Path) -> simulator.Result:
-    capture = Capture(pcap)
+    capture = Capture(pcap, run.scenario.radio)
     try:
         result = simulator.simulate(run, raw_frames=raw_frames, on_frame=capture.frame)
         capture.close()

@@ -4,6 +4,7 @@
     docs/results/<paper>.md              every figure beside the paper's claims, with verdicts
     docs/results/figures/<figure>.svg
     docs/results/arena.md                all systems side by side (`arena`)
+    docs/results/ablation.md             SOMER-plus without each of its additions (`ablation`)
     docs/results/data/older.json         what of the sources had changed since each result, when the book was made
     docs/results/README.md               what of each paper holds
 
@@ -18,6 +19,9 @@ import msgspec
 import vl_convert
 
 from roamcast.errors import ConfigurationError
+from roamcast.papers.ablation import PAGE as ABLATION
+from roamcast.papers.ablation import ablation_page
+from roamcast.papers.ablation import is_kept as ablation_is_kept
 from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.estimate import Judgement, Verdict
@@ -79,7 +83,7 @@ def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
     `compare`: finds out again which results are older than the sources; else the pages say what was found last time.
     """
     data = directory / DATA
-    stored = {summary.figure: summary for summary in kept_results(data)}
+    stored = {summary.figure: with_findings(summary) for summary in kept_results(data)}
     if not stored:
         raise ConfigurationError(f"book: {str(data)!r} holds no summaries; make some with roamcast reproduce --store")
     written = [_draw(summary, directory) for summary in stored.values()]
@@ -104,10 +108,27 @@ def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
     if arena:
         written += write_arena(directory)
     changed = [name for name, parts in older.items() if parts]
+    ablation = ablation_is_kept(directory)
+    if ablation:
+        written.append(_write(directory / ABLATION, ablation_page(directory)))
     speed = (directory / SPEED).is_file()
-    text = _templates().get_template("index.md").render(pages=pages, arena=arena, speed=speed, changed=changed)
+    text = (
+        _templates()
+        .get_template("index.md")
+        .render(pages=pages, arena=arena, ablation=ablation, speed=speed, changed=changed)
+    )
     written.append(_write(directory / "README.md", text))
     return written
+
+
+def with_findings(summary: Summary) -> Summary:
+    """The summary with what is known about its claims today: findings are often made after the runs."""
+    figure = FIGURES.get(summary.figure)
+    known = {} if figure is None else {claim.statement: claim.finding for claim in figure.claims}
+    claims = [
+        msgspec.structs.replace(claim, finding=known.get(claim.statement) or claim.finding) for claim in summary.claims
+    ]
+    return msgspec.structs.replace(summary, claims=tuple(claims))
 
 
 def _draw(summary: Summary, directory: Path) -> Path:

@@ -2,15 +2,17 @@
 
 A summary keeps a digest for each part of the sources that can decide its runs: one for the simulator with everything
 that all protocols share, and one for each protocol among its contenders (the modules that the protocol imports). If one
-of them differs today, the same seeds may give other traces. They need not: a digest changes with every edit, also of a
-comment.
+of them differs today, the same seeds may give other traces. They need not: a digest changes with every edit of the
+code. Comments, docstrings and empty lines do not count.
 """
 
 import ast
 from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
+from io import StringIO
 from pathlib import Path
+from tokenize import COMMENT, generate_tokens
 
 from roamcast.form import CORE, PACKAGE
 from roamcast.papers.figure import Tables
@@ -79,7 +81,21 @@ def _imports(file: Path) -> list[str]:
 def _digest(files: Iterable[Path]) -> str:
     digest = blake2b(digest_size=8)
     for name, file in sorted((file.relative_to(PACKAGE).as_posix(), file) for file in files):
-        content = file.read_bytes()
+        content = code_of(file.read_text(encoding="utf-8")).encode()
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
+
+
+def code_of(text: str) -> str:
+    """The lines of a module without comments, strings that stand alone, and empty lines."""
+    lines = text.splitlines()
+    for token in generate_tokens(StringIO(text).readline):
+        if token.type == COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
+    return "\n".join(line.rstrip() for line in lines if line.strip())

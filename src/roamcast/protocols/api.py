@@ -166,8 +166,10 @@ class Listener(ABC):
     """Whom the link tells what happens: a protocol, or what stands between it and the link."""
 
     @abstractmethod
-    def on_message(self, sender: int, message: Message) -> None:
-        """A message from the neighbour `sender` arrived, broadcast or sent to this node."""
+    def on_message(self, sender: int, message: Any) -> None:
+        """A message from the neighbour `sender` arrived, broadcast or sent to this node.
+
+        It is one of the protocol's `messages`; a protocol declares its parameter as such."""
 
     def on_send_failed(self, neighbour: int, message: Message) -> None:  # noqa: B027 - broadcast protocols never send
         """The link gave up on a message that was sent to one neighbour."""

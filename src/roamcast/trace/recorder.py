@@ -49,6 +49,12 @@ _OF_STRUCTURE: Final = ("t", "kind", "node", "value", "category", "detail")
 _STRUCTURE: Final = _mask(*_OF_STRUCTURE)
 _STRUCTURE_PEER: Final = _mask(*_OF_STRUCTURE, "peer")
 _packed_structure: Final = Struct(_layout_of(*_OF_STRUCTURE, "peer")).pack
+_OF_ENERGY: Final = ("t", "kind", "node", "value", "count", "category")
+_ENERGY: Final = _mask(*_OF_ENERGY)
+_packed_energy: Final = Struct(_layout_of(*_OF_ENERGY)).pack
+_OF_BATTERY: Final = ("t", "kind", "node", "value")
+_BATTERY: Final = _mask(*_OF_BATTERY)
+_packed_battery: Final = Struct(_layout_of(*_OF_BATTERY)).pack
 
 # What all deliveries of an event share (publisher, event, cause, size) is packed once.
 _DELIVERED: Final = "delivered"
@@ -125,6 +131,15 @@ class Recorder:
         present, known = (_STRUCTURE, 0) if peer < 0 else (_STRUCTURE_PEER, peer)
         kind, category = self._index("structure"), self._index(aspect)
         self._keep(_packed_structure(present, t, kind, node, known, value, category, self._index(detail)))
+
+    def energy(self, t: float, node: int, state: str, energy_mj: float, spent_us: int) -> None:
+        """Fast path for the energy that a node used in one state of its radio."""
+        kind, category = self._index("energy"), self._index(state)
+        self._keep(_packed_energy(_ENERGY, t, kind, node, energy_mj, spent_us, category))
+
+    def battery(self, t: float, node: int, share: float) -> None:
+        """Fast path for the share of its battery that a node used."""
+        self._keep(_packed_battery(_BATTERY, t, self._index("battery"), node, share))
 
     def _index(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))

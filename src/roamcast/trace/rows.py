@@ -125,14 +125,6 @@ def lost_row(t: float, reason: str, count: int) -> Record:
     return Record(t, "lost", count=count, detail=reason)
 
 
-def energy_row(t: float, node: int, state: str, *, spent_s: float, energy_mj: float) -> Record:
-    return Record(t, "energy", node, value=energy_mj, count=round(spent_s * 1e6), category=state)
-
-
-def battery_row(t: float, node: int, share: float) -> Record:
-    return Record(t, "battery", node, value=share)
-
-
 def end_row(t: float, nodes: int) -> Record:
     return Record(t, "end", count=nodes)
 

@@ -1,4 +1,4 @@
-"""Frames as a capture file (pcap) that Wireshark and tshark read: 802.11 with radiotap headers.
+"""Frames as a capture file (pcap) that Wireshark and tshark read: 802.11 with radiotap headers, or LoRa with LoRaTap.
 
 The file holds every frame that was sent, as a receiver everywhere at once would have captured it; what collided is in
 it too. Times are those of the run, from 0, in nanoseconds.
@@ -10,6 +10,10 @@ it too. Times are those of the run, from 0, in nanoseconds.
 - Retransmissions have the retry bit and the sequence number of the first attempt. Frame check sequences are right.
 - The radio's own frames (RTS, CTS, ACK) are control frames. A radio that tells no rate, such as `ideal`, leaves that
   field of the radiotap header out.
+- LoRa has no link header of its own. Here a frame begins with eight bytes: receiver (0xFFFF: everybody) and sender in
+  two bytes each, 0 for data or 1 for an acknowledgement, 1 for a repetition, and a number in two bytes. The LoRaTap
+  header has channel, bandwidth, spreading factor and the sync word of private networks, so dissectors show the rest as
+  data.
 """
 
 import os
@@ -24,10 +28,13 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import NOBODY
 from roamcast.world.radio.medium import Frame
+from roamcast.world.radio.models.lora import Lora
 from roamcast.world.radio.rate import Rate
+from roamcast.world.radio.settings import Radio
 from roamcast.world.radio.station import DcfFrame
 
 LINKTYPE_RADIOTAP: Final = 127
+LINKTYPE_LORATAP: Final = 270
 SNAPLEN: Final = 65_535
 
 _FILE_HEADER: Final = Struct("<IHHiIII")
@@ -50,12 +57,22 @@ _SNAP: Final = bytes.fromhex("aaaa0300000088b5")
 _NAV_MAX_US: Final = 32_767
 _NUMBERS: Final = 4096
 
+_LORATAP: Final = Struct(">BBHIBBBBBBB")
+_LORA_HEAD: Final = Struct(">HHBBH")
+_LORA_HZ: Final = 868_100_000  # the first channel of the European plan
+_LORA_BANDWIDTH_KHZ: Final = 125  # LoRaTap counts in steps of this
+_LORA_UNKNOWN: Final = 0xFF  # a signal strength that is not told
+_LORA_PRIVATE: Final = 0x12  # sync word of networks other than LoRaWAN
+_LORA_EVERYBODY: Final = 0xFFFF
+
 
 class Capture:
     """Takes frames as they start (`Medium.on_start`); the file is there once it is closed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, radio: Radio | None = None) -> None:
+        """`radio` is that of the scenario; none: one of the 802.11 radios."""
         self._path = path
+        self._loratap = _loratap(radio) if isinstance(radio, Lora) else b""
         self._sent: dict[int, tuple[Frame, int]] = {}  # per node: its last data frame, and that frame's number
         try:
             self._file: Any = NamedTemporaryFile(  # noqa: SIM115  # closed by `close` or `abandon`
@@ -63,15 +80,14 @@ class Capture:
             )
             if path.is_dir():
                 raise IsADirectoryError(0, "Is a directory")
-            self._file.write(_FILE_HEADER.pack(0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, LINKTYPE_RADIOTAP))
+            linktype = LINKTYPE_LORATAP if self._loratap else LINKTYPE_RADIOTAP
+            self._file.write(_FILE_HEADER.pack(0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, linktype))
         except OSError as error:
             self.abandon()
             raise ConfigurationError(f"{path}: cannot be written: {error.strerror}") from None
 
     def frame(self, frame: Frame) -> None:
-        rate = frame.rate if isinstance(frame, DcfFrame) else None
-        body = self._control(frame) if frame.message is None else self._data(frame)
-        content = _radiotap(frame.start, rate) + body + zlib.crc32(body).to_bytes(4, "little")
+        content = self._loratap + self._lora(frame) if self._loratap else self._wifi(frame)
         seconds, nanoseconds = divmod(round(frame.start * 1e9), 1_000_000_000)
         self._file.write(_RECORD_HEADER.pack(seconds, nanoseconds, len(content), len(content)) + content)
 
@@ -93,12 +109,31 @@ class Capture:
             file.close()
             Path(file.name).unlink(missing_ok=True)
 
-    def _data(self, frame: Frame) -> bytes:
+    def _wifi(self, frame: Frame) -> bytes:
+        rate = frame.rate if isinstance(frame, DcfFrame) else None
+        body = self._control(frame) if frame.message is None else self._data(frame)
+        return _radiotap(frame.start, rate) + body + zlib.crc32(body).to_bytes(4, "little")
+
+    def _lora(self, frame: Frame) -> bytes:
+        receiver = _LORA_EVERYBODY if frame.receiver == NOBODY else frame.receiver & 0xFFFF
+        if frame.message is None:
+            return _LORA_HEAD.pack(receiver, frame.sender & 0xFFFF, 1, 0, 0)
+        number, is_retry = self._number(frame)
+        return _LORA_HEAD.pack(receiver, frame.sender & 0xFFFF, 0, is_retry, number) + msgspec.msgpack.encode(
+            frame.message
+        )
+
+    def _number(self, frame: Frame) -> tuple[int, bool]:
+        """The number of a data frame, and whether it is sent again."""
         last, number = self._sent.get(frame.sender, (None, -1))
-        is_retry = last is frame
-        if not is_retry:
-            number = (number + 1) % _NUMBERS
-            self._sent[frame.sender] = (frame, number)
+        if last is frame:
+            return number, True
+        number = (number + 1) % _NUMBERS
+        self._sent[frame.sender] = (frame, number)
+        return number, False
+
+    def _data(self, frame: Frame) -> bytes:
+        number, is_retry = self._number(frame)
         receiver = _EVERYBODY if frame.receiver == NOBODY else hardware_address(frame.receiver)
         head = bytes((_DATA, _RETRY if is_retry else 0)) + _duration(frame)
         head += receiver + hardware_address(frame.sender) + _CELL + (number << 4).to_bytes(2, "little")
@@ -117,6 +152,12 @@ def _duration(frame: Frame) -> bytes:
     """How long the medium stays reserved after the frame."""
     nav_s = frame.nav_s if isinstance(frame, DcfFrame) else 0.0
     return min(_NAV_MAX_US, round(nav_s * 1e6)).to_bytes(2, "little")
+
+
+def _loratap(radio: Lora) -> bytes:
+    steps = max(1, round(radio.bandwidth_khz / _LORA_BANDWIDTH_KHZ))
+    unknown = (_LORA_UNKNOWN,) * 3
+    return _LORATAP.pack(0, 0, _LORATAP.size, _LORA_HZ, steps, radio.spreading_factor, *unknown, 0, _LORA_PRIVATE)
 
 
 def _radiotap(start_s: float, rate: Rate | None) -> bytes:

@@ -1,9 +1,6 @@
 """Where the energy went: each node's time in transmit, receive, idle and sleep, and what its battery gave for it."""
 
-from collections.abc import Iterator
-
-from roamcast.trace.rows import battery_row, energy_row
-from roamcast.trace.schema import Record
+from roamcast.trace.recorder import Recorder
 from roamcast.world.radio.medium import Medium
 from roamcast.world.radio.power import Power
 
@@ -30,7 +27,7 @@ class Asleep:
         return self._total_s[node] + (0.0 if since_s is None else t_s - since_s)
 
 
-def energy_rows(power: Power, medium: Medium, asleep: Asleep, end_s: float) -> Iterator[Record]:
+def record_energy(recorder: Recorder, power: Power, medium: Medium, asleep: Asleep, end_s: float) -> None:
     """Per node one row for each state, and one for the whole that says how much of the battery it took."""
     for node, load in enumerate(medium.loads):
         transmit_s = sum(tally.airtime_s for tally in load.values())
@@ -46,5 +43,5 @@ def energy_rows(power: Power, medium: Medium, asleep: Asleep, end_s: float) -> I
         used_mj = 0.0
         for state, spent_s, state_mw in states:
             used_mj += spent_s * state_mw
-            yield energy_row(end_s, node, state, spent_s=spent_s, energy_mj=spent_s * state_mw)
-        yield battery_row(end_s, node, used_mj / (1000 * power.battery_j))
+            recorder.energy(end_s, node, state, spent_s * state_mw, round(spent_s * 1e6))
+        recorder.battery(end_s, node, used_mj / (1000 * power.battery_j))

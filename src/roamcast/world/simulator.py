@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from roamcast.errors import CallerError, ConfigurationError
+from roamcast.errors import CallerError
 from roamcast.events import Event, event_id
 from roamcast.interests import Interest
 from roamcast.protocols.api import Message, Oracle, Protocol, Site
@@ -40,18 +40,17 @@ from roamcast.trace.rows import (
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.droppers import DroppingHost, droppers
-from roamcast.world.energy import Asleep, energy_rows
+from roamcast.world.energy import Asleep, record_energy
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
 from roamcast.world.processing import carried
-from roamcast.world.radio.links import Links, update_period_s
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
-from roamcast.world.radio.signals import Disc
 from roamcast.world.scenario import Processing, Run, Scenario, run_id
 from roamcast.world.scheduler import Scheduler
+from roamcast.world.signal_contacts import signal_links, update_times_s
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
 
@@ -105,7 +104,7 @@ class Simulation(Oracle):
         self.movements: Movements | None = scenario_movements(scenario, run.seed)
         self._whereabouts = whereabouts(scenario, self.movements, run.seed)
         self.topology = Topology(scenario.nodes)
-        self._links = self._signal_links()
+        self._links = signal_links(scenario, self.movements, run.seed)
         self.medium = self._medium(raw_frames)
         self._causal = CausalWorkload(scenario, run.seed) if scenario.workload.causal.dependencies else None
         dependencies = None if self._causal is None else self._causal.specification
@@ -184,8 +183,7 @@ class Simulation(Oracle):
                         label=label,
                     )
                 )
-        for row in energy_rows(self.run.scenario.radio.power, self.medium, self._asleep, now):
-            self.recorder.add(row)
+        record_energy(self.recorder, self.run.scenario.radio.power, self.medium, self._asleep, now)
         for reason, count in sorted(self.medium.lost.items()):
             self.recorder.add(lost_row(now, reason, count))
         self.recorder.add(end_row(now, self.run.scenario.nodes))
@@ -268,27 +266,11 @@ class Simulation(Oracle):
         if changes:
             self.scheduler.at(changes[-1][0], self._change_contacts, None)
 
-    def _signal_links(self) -> Links | None:
-        """Where signals differ in strength: who hears whom how well. On discs, the contact plan says it all."""
-        radio = self.run.scenario.radio
-        if type(radio.signal) is Disc:
-            return None
-        if self.movements is None:
-            raise ConfigurationError("scenario.radio.signal.model: must be 'disc' if mobility.model = 'contacts'")
-        random = derive(self.run.seed, "shadowing")
-        return Links(radio.signal, radio.range_m, radio.floor_db, self.movements, random)
-
     def _start_links(self) -> None:
-        """Computes the links now, at every change by a partition, and again and again while nodes move."""
-        scenario, movements = self.run.scenario, self.movements
-        assert movements is not None
+        """Computes the links now and plans when to do so again."""
+        assert self.movements is not None
         self._in_contact: set[tuple[int, int]] = set()
-        radio = scenario.radio
-        period_s = update_period_s(radio.signal, radio.range_m, movements, scenario.duration_s)
-        times = {edge for part in scenario.partitions() for edge in (part.from_s, part.until_s)}
-        if period_s < scenario.duration_s:
-            times.update(step * period_s for step in range(1, int(scenario.duration_s / period_s) + 1))
-        for t_s in sorted(times - {0.0}):
+        for t_s in update_times_s(self.run.scenario, self.movements):
             self.scheduler.at(t_s, self._change_links, None)
         self._change_links(None)
 
@@ -298,10 +280,8 @@ class Simulation(Oracle):
         assert links is not None
         now = self.scheduler.now
         links.update(now, self.run.scenario.partitions())
-        near, far = links.lists()
-        self.topology.load_one_way(near, far)
-        reached = [set(nodes) for nodes in near]
-        contacts = {(a, b) for a, nodes in enumerate(near) for b in nodes if a < b and a in reached[b]}
+        self.topology.load_one_way(*links.lists())
+        contacts = links.contacts()
         for a, b in sorted(self._in_contact - contacts):
             self.recorder.add(contact_row(now, a, b, begins=False))
         for a, b in sorted(contacts - self._in_contact):

@@ -74,10 +74,14 @@ class Topology:
             self._refresh(node)
 
     def load_one_way(self, near: list[list[int]], far: list[list[int]]) -> None:
-        """Replaces all links, by sender. They may differ by direction."""
+        """Replaces all links, by sender, each list in order. They may differ by direction."""
         self._one_way = True
         self._near = [set(nodes) for nodes in near]
         self._far = [set(nodes) for nodes in far]
+        if all(self._up):
+            self.hear, self.sense = near, far
+            self.version += 1
+            return
         for node in range(self.nodes):
             self._refresh(node)
 

@@ -24,13 +24,18 @@ def somer(host: Host) -> SomerPlus:
 
 
 def rooted(
-    host: Host, roots: tuple[int, ...], advertisement_period_s: float = 1.0, newcomers: bool = True
+    host: Host,
+    roots: tuple[int, ...],
+    advertisement_period_s: float = 1.0,
+    newcomers: bool = True,
+    recent_s: float = 6.0,
 ) -> SomerPlus:
     settings = {
         "refresh_period_s": 1.0,
         "join_wait_s": 0.2,
         "advertisement_period_s": advertisement_period_s,
         "newcomers": newcomers,
+        "recent_s": recent_s,
         "root_density": float(host.address in roots),
     }
     protocol = build_protocol("somer-plus", host, protocol_parameters("somer-plus", settings))
@@ -166,7 +171,7 @@ def test_who_is_taken_for_a_node_of_another_tree_sets_it_right() -> None:
 def test_those_who_came_with_an_absorbed_tree_get_what_the_other_had_before(newcomers: bool) -> None:
     """Node 3 stands for them: when the event went through its tree, it did not get it. A copy for the tree of 77, which
     the root 0 has absorbed, makes it go down again, through nodes that have it already."""
-    net = TinyNet(line(4), lambda host: rooted(host, ROOTS, newcomers=newcomers), seed=1)
+    net = TinyNet(line(4), lambda host: rooted(host, ROOTS, newcomers=newcomers, recent_s=0.0), seed=1)
     net.subscribe(1, ALL)
     net.subscribe(2, ALL)
     net.run(5.0)

@@ -289,3 +289,26 @@ def test_a_tree_that_has_a_newer_sequence_number_than_is_known_merges_all_the_sa
     net.node(outside).on_message(inside, stale)
     net.run(2.0)
     assert len(roots(net)) == 1
+
+
+@pytest.mark.parametrize(("recent_s", "receivers"), [(30.0, [2]), (0.0, [])])
+def test_a_branch_that_moved_gets_what_it_missed_from_its_new_parent(recent_s: float, receivers: list[int]) -> None:
+    """The tree is 3 - 1 - 0 - 2. Node 2 moves from 0 to 1 while 0 publishes; 1 saw the event on its way to the root."""
+    net = tree([(0, 1), (0, 2), (1, 3)], recent_s=recent_s)
+    assert [net.node(address).parent for address in (1, 0, 2)] == [3, 1, 0]
+    net.subscribe(2, ALL)
+    net.run(1.0)
+    net.unlink(0, 2)
+    event = net.publish(0, 10)
+    net.run(0.5)
+    assert net.receivers(event) == []
+    net.link(1, 2)
+    net.run(20.0)  # it finds out by three missed refreshes
+    assert net.node(2).parent == 1
+    assert net.receivers(event) == receivers
+
+
+def test_recent_events_are_off_as_published() -> None:
+    for setting in ("table", "published"):
+        assert protocol_parameters("dsapst", {"setting": setting}).recent_s == 0  # type: ignore[attr-defined]
+    assert protocol_parameters("somer", {}).recent_s == 0  # type: ignore[attr-defined]

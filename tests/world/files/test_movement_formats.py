@@ -58,6 +58,60 @@ FCD = """\
 </fcd-export>
 """
 
+# The next four are from runs of SUMO 1.28 and its tools, shortened.
+SUMO_GEO = """\
+<?xml version="1.0" encoding="UTF-8"?>
+
+<!-- generated on 2026-11-18T05:28:49.325195+00:00 by Eclipse SUMO sumo 1.28.0
+<sumoConfiguration xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="s.xsd">
+
+    <output>
+        <fcd-output value="geo.xml"/>
+        <fcd-output.geo value="true"/>
+    </output>
+
+</sumoConfiguration>
+-->
+
+<fcd-export xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="fcd_file.xsd">
+    <timestep time="0.00">
+        <vehicle id="bus.9" x="11.570162" y="48.129986" angle="88.09" type="bus" speed="13.89" pos="12.10" lane="ab_1"/>
+    </timestep>
+    <timestep time="3.00">
+        <vehicle id="bus.10" x="11.573837" y="48.133014" angle="268.08" type="bus" speed="13.89" lane="cd_1"/>
+        <vehicle id="bus.9" x="11.570712" y="48.129986" angle="88.09" type="bus" speed="13.69" pos="53.03" lane="ab_1"/>
+    </timestep>
+</fcd-export>
+"""
+
+SUMO_GEO_CSV = """\
+timestep_time;vehicle_id;vehicle_x;vehicle_y;vehicle_angle;vehicle_type;vehicle_speed;vehicle_pos;vehicle_lane
+0.00;bus.9;11.570162;48.129986;88.09;bus;13.89;12.10;ab_1
+3.00;bus.10;11.573837;48.133014;268.08;bus;13.89;12.10;cd_1
+3.00;bus.9;11.570712;48.129986;88.09;bus;13.69;53.03;ab_1
+"""
+
+SUMO_XML2CSV = """\
+timestep_time;vehicle_angle;vehicle_id;vehicle_lane;vehicle_x;vehicle_y;person_angle;person_id;person_x;person_y
+0.00;88.09;bus.9;ab_1;23.28;1.20;;;;
+4.00;88.09;bus.9;ab_1;78.00;0.63;;;;
+4.00;;;;;;88.09;ped1;11.30;4.80
+5.00;;;;;;88.09;ped1;12.00;4.80
+"""
+
+SUMO_NS2 = """\
+$node_(0) set X_ 23.28
+$node_(0) set Y_ 1.2
+$node_(0) set Z_ 0
+$ns_ at 0.0 "$node_(0) setdest 23.28 1.2 13.89"
+$ns_ at 1.0 "$node_(0) setdest 36.63 0.75 13.35"
+$node_(1) set X_ 285.44
+$node_(1) set Y_ 344.56
+$node_(1) set Z_ 0
+$ns_ at 3.0 "$node_(1) setdest 285.44 344.56 13.89"
+$ns_ at 4.0 "$node_(1) setdest 271.6 344.09 13.85"
+"""
+
 GPX = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <gpx version="1.1" creator="Garmin Connect" xmlns="http://www.topografix.com/GPX/1/1">
@@ -201,6 +255,28 @@ def test_a_broken_element_is_refused_with_its_line_also_far_down(tmp_path: Path)
     assert refusal(tmp_path, "<fcd-export>\n</timestep>\n") == ":2: is not XML: mismatched tag"
     assert "expected `<fcd-export>`" in refusal(tmp_path, "<routes/>")
     assert "expected at least one `<vehicle>`" in refusal(tmp_path, "<fcd-export/>")
+
+
+@pytest.mark.parametrize(("text", "named"), [(SUMO_GEO, None), (SUMO_GEO_CSV, "csv-geo")])
+def test_degrees_of_sumo_become_metres(tmp_path: Path, text: str, named: Format | None) -> None:
+    found = read(tmp_path, text, named=named)
+    assert found.names == ("bus.9", "bus.10")
+    assert found.origin_deg == (48.129986, 11.570162)
+    movements = Movements(found.paths)
+    assert movements.velocity(0, 1.0)[0] == pytest.approx(13.6, abs=0.1)  # 41 m in 3 s, as `pos` says
+    assert movements.position(1, 3.0)[1] == pytest.approx(336.7, abs=0.5)
+
+
+def test_xml2csv_has_rows_about_vehicles_and_about_persons(tmp_path: Path) -> None:
+    found = read(tmp_path, SUMO_XML2CSV)
+    assert found.names == ("bus.9", "ped1")
+    assert found.present == ((0.0, 4.0), (4.0, 5.0))
+
+
+def test_trace_exporter_tells_ns2_where_cars_are_each_second(tmp_path: Path) -> None:
+    found = read(tmp_path, SUMO_NS2)
+    assert Movements(found.paths).position(0, 2.0) == pytest.approx((36.63, 0.75), abs=0.02)
+    assert Movements(found.paths).position(1, 4.5) == pytest.approx((278.5, 344.3), abs=0.1)
 
 
 @pytest.mark.parametrize("root", ["fcd-export", "gpx"])

@@ -25,7 +25,7 @@ from mypy_extensions import mypyc_attr
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host, Message, Protocol, Timer
+from roamcast.protocols.api import Host, Protocol, Timer
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.protocols.flooding.parameters import FloodingParameters
 from roamcast.protocols.seen import SeenEvents
@@ -49,6 +49,7 @@ class Flooding(Protocol):
         self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
         self._seen = SeenEvents()
+        self._draw = host.random.random
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
 
     def start(self) -> None:
@@ -64,16 +65,16 @@ class Flooding(Protocol):
         self._seen.add(event)
         self.host.broadcast(Flood(1, event))
 
-    def on_message(self, sender: int, message: Message) -> None:
-        assert isinstance(message, Flood)
+    def on_message(self, sender: int, message: Flood) -> None:
         event = message.event
         if not self._seen.add(event):
             return
+        hops = message.hops
         if self.subscriptions.match(event):
-            self.host.deliver(event, message.hops)
-        if message.hops < self._hops_max and self._repeats(message):
-            self._waiting[event.id] = Flood(message.hops + 1, event)
-            self.host.set_timer(self.host.random.random() * self._jitter_s, (FloodingTimer.REPEAT, event.id))
+            self.host.deliver(event, hops)
+        if hops < self._hops_max and self._repeats(message):
+            self._waiting[event.id] = Flood(hops + 1, event)
+            self.host.set_timer(self._draw() * self._jitter_s, (FloodingTimer.REPEAT, event.id))
 
     def on_timer(self, timer: Timer) -> None:
         self.host.broadcast(self._waiting.pop(timer[1]))

@@ -100,7 +100,7 @@ class Crossings(Outlet):
         self._relayed = SeenCache()  # event, target and number of tries: sent out once from here
         self._served_again = SeenCache()  # events that went down a second time
         self._stranded: list[Stranded] = []
-        self._inverted = False  # the parent was a child before
+        self._parent_was_child = False  # before it became the parent
         self._climbed = SeenCache()  # events that were sent up from here, or out as the publisher's root
         self._early_voyages: list[Voyage] = []  # of events that were sent out when this root was new
         link_state.on_changed = self._retry_where_paths_changed
@@ -112,7 +112,7 @@ class Crossings(Outlet):
         inputs.on_timer(CrossingsTimer.MATURE, self._mature)
 
     def becoming_member(self, parent: int) -> None:
-        self._inverted = parent in self._children
+        self._parent_was_child = parent in self._children
 
     def became_root(self) -> None:
         self._early_voyages.clear()
@@ -137,7 +137,7 @@ class Crossings(Outlet):
 
     def _was_above(self, sender: int) -> bool:
         """Whether it was a parent, and those who are above this node now were below it."""
-        return self._inverted and sender in self._place.former
+        return self._parent_was_child and sender in self._place.former
 
     def spread(self, sender: int, event: Event, hops: int) -> None:
         self._climbed.add(event.id)

@@ -21,6 +21,10 @@ nodes look for another parent themselves, and this node does not know which. A n
 has been in a tree for `settle_s`: where one node finds no tree its neighbours find none either, and would subscribe too
 late.
 
+With `recent_s`, a node remembers the events that it saw so recently, and hands them to a child that attaches or whose
+interest grew, as far as they match what is new in that interest. So what a branch missed while it moved comes from the
+first ancestor that has it. A node that has just subscribed may get events that were published shortly before.
+
 A node that changes its parent by choice keeps the former link working for a while (`Place.former`): it hears and serves
 both until the root has been told.
 
@@ -90,6 +94,8 @@ class Dissemination(Component):
         self._settle_s = parameters.settle_s
         self._hops_max = parameters.hops_max
         self._report_pending = False
+        self._recent_s = parameters.recent_s
+        self._recent: list[tuple[float, int, Event]] = []  # when it came and after how many hops, the oldest first
         self._seen = SeenCache()
         self._settled = False
         self._early: list[Event] = []  # published before the first tree had formed
@@ -122,6 +128,7 @@ class Dissemination(Component):
 
     def publish(self, event: Event) -> None:
         self._seen.add(event.id)
+        self._remember(event, 0)
         if self._settled:
             self._spread(NOBODY, event, 1)
         else:
@@ -178,10 +185,27 @@ class Dissemination(Component):
         own = self.subscriptions.interest
         if own is not None and interest is not None and type(own) is not type(interest):
             return False
+        before = self.children.interest(child) if child in self.children else None
         if not self.children.put(child, interest, self.host.now()):
             return False
         self.interest_changed()
+        if interest is not None and self._recent:
+            self._hand_recent(child, interest, before)
         return True
+
+    def _remember(self, event: Event, hops: int) -> None:
+        if self._recent_s > 0:
+            self._recent.append((self.host.now(), hops, event))
+            if len(self._recent) > self._waiting_max:
+                del self._recent[0]
+
+    def _hand_recent(self, child: int, interest: Interest, before: Interest | None) -> None:
+        """Sends a child the recent events that its interest matches and the one before did not."""
+        since_s = self.host.now() - self._recent_s
+        self._recent = [each for each in self._recent if each[0] >= since_s]
+        for _, hops, event in self._recent:
+            if interest.matches(event) and (before is None or not before.matches(event)):
+                self.host.send(child, Publication(hops + 1, False, event))
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -199,7 +223,9 @@ class Dissemination(Component):
         event = message.event
         if not self._seen.add(event.id):
             return False
-        if self.subscriptions.match(event):
+        self._remember(event, message.hops)
+        is_own = event.publisher == self.host.address  # of an earlier life
+        if not is_own and self.subscriptions.match(event):
             self.host.deliver(event, message.hops)
         return True
 

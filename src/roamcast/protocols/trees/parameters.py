@@ -6,8 +6,8 @@ The three protocols with a single tree come in three *settings*, because no sour
 - `published`: the timers of their own sources. Those of PS-MAODV are taken from REDS, the middleware of the same group:
   hellos every 4 s, a parent is lost after 3 of them, replies are awaited for 1.5 s. The papers on SHOPPARENT and DSAPST
   give no timers; they get the same.
-- `tuned`: the strongest we know: a refresh every 4 s, replies awaited for 0.5 s, and for DSAPST a probe through the own
-  parent that reveals a broken link early.
+- `tuned`: the strongest we know: a refresh every 4 s, replies awaited for 0.5 s, recent events handed to children that
+  attach, and for DSAPST a probe through the own parent that reveals a broken link early.
 
 A parameter that is given explicitly overrides the setting.
 """
@@ -41,6 +41,7 @@ class TreeParameters(api.Parameters, frozen=True):
     linger_s: float = 2.0  # time for which a node that changes its parent still serves the old link
     waiting_max: int = 256  # events kept while there is no parent; overflow drops the oldest
     waiting_max_s: float = 4.0  # longest time that they are kept; three requests for a parent take less
+    recent_s: float = 0.0  # events this recent are handed to a child that attaches; 0: none, as published
     request_patience_s: float = 0.4  # shortest time between two equal requests to the root
     hops_max: int = 255  # an event that has made this many hops is dropped: it is in a loop
     path_max: int = 64  # a request that has made this many hops toward the root is dropped
@@ -53,9 +54,9 @@ class TreeParameters(api.Parameters, frozen=True):
     def __post_init__(self) -> None:
         for field in ("refresh_period_s", "join_wait_s", "offer_wait_s"):
             require(getattr(self, field) > 0, field, getattr(self, field), "above 0")
-        for field in ("forward_jitter_s", "report_hold_s", "linger_s", "waiting_max_s", "request_patience_s"):
+        for field in ("forward_jitter_s", "report_hold_s", "linger_s", "waiting_max_s", "recent_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
-        for field in ("start_within_s", "settle_s"):
+        for field in ("start_within_s", "settle_s", "request_patience_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
         for field in ("refresh_losses_max", "join_attempts", "search_slowdown_max", "waiting_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
@@ -134,6 +135,7 @@ class SingleTreeParameters(AppraisalParameters, frozen=True):
     setting: Literal["table", "published", "tuned"] = "tuned"  # where the timers are from; see the module's text
     refresh_period_s: float = BY_SETTING  # time between refreshes of the tree: table 10, published 4, tuned 4
     join_wait_s: float = BY_SETTING  # wait for replies to a request: table 0.5 (our guess), published 1.5, tuned 0.5
+    recent_s: float = BY_SETTING  # age of events handed to a child that attaches: table 0, published 0, tuned 6
     lead_after_s: float = 0.6  # earliest time at which a node that found no tree at its start becomes a root
     lead_within_s: float = 2.0  # latest time
     lead_lateness: float = 8.0  # power that skews the random time between the two toward its end; see `leadership.py`
@@ -141,9 +143,9 @@ class SingleTreeParameters(AppraisalParameters, frozen=True):
     merge_tries: int = 4  # requests for a merge after a node of the other tree was heard
 
     settings: ClassVar[Settings] = {
-        "table": {"refresh_period_s": 10.0, "join_wait_s": 0.5},
-        "published": {"refresh_period_s": 4.0, "join_wait_s": 1.5},
-        "tuned": {"refresh_period_s": 4.0, "join_wait_s": 0.5},
+        "table": {"refresh_period_s": 10.0, "join_wait_s": 0.5, "recent_s": 0.0},
+        "published": {"refresh_period_s": 4.0, "join_wait_s": 1.5, "recent_s": 0.0},
+        "tuned": {"refresh_period_s": 4.0, "join_wait_s": 0.5, "recent_s": 6.0},
     }
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from roamcast.world.files import bonnmotion, fcd, gpx, ns2, one, table
 from roamcast.world.files.lines import lines, read_text
 from roamcast.world.files.recording import MovementRecording
 
-Format = Literal["ns2", "bonnmotion", "one", "fcd", "fcd-geo", "gpx", "csv"]
+Format = Literal["ns2", "bonnmotion", "one", "fcd", "fcd-geo", "gpx", "csv", "csv-geo"]
 
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 _BEGINNING: Final = 4096  # characters of an XML file among which its root is looked for
@@ -28,7 +28,7 @@ def read_movements(path: Path, named: Format | None = None) -> MovementRecording
         return ns2.read(path, text)
     if what == "bonnmotion":
         return bonnmotion.read(path, text)
-    return one.read(path, text) if what == "one" else table.read(path, text)
+    return one.read(path, text) if what == "one" else table.read(path, text, geographic=what == "csv-geo")
 
 
 def told_apart(path: Path, text: str) -> Format:

@@ -211,7 +211,7 @@ class DcfMedium(Medium):
         if sender.lock is not None:
             sender.receive_s -= sender.lock.end - now
             sender.lock = None
-            self._fail("half-duplex")
+            self._half_duplex += 1
         sender.sending_until = end
         sender.defer = self._difs_s
         if end > sender.busy_until:
@@ -256,10 +256,8 @@ class DcfMedium(Medium):
                 station.defer = eifs_s  # it will not understand what it senses
             else:
                 _disturb(station, frame)
-        if collisions:
-            self._fail("collision", collisions)
-        if halved:
-            self._fail("half-duplex", halved)
+        self._collisions += collisions
+        self._half_duplex += halved
         self._count(frame)
 
     def _look_around(self, station: Station) -> None:
@@ -275,17 +273,15 @@ class DcfMedium(Medium):
 
     def _understood(self, frame: DcfFrame, station: Station) -> bool:
         """Whether `station`, which had locked on `frame`, got it whole; sets the silence it must keep now."""
-        reason = ""
         if station.noise is not None and not self._interference.survives(frame, station.node, station.noise):
-            reason = "collision"
-        if not reason and self.loss and self.draw() < self.loss:
-            reason = "loss"
-        if reason:
-            self._fail(reason)
-            station.defer = self._eifs_s
-            return False
-        station.defer = self._difs_s
-        return True
+            self._collisions += 1
+        elif self.loss and self.draw() < self.loss:
+            self._fail("loss")
+        else:
+            station.defer = self._difs_s
+            return True
+        station.defer = self._eifs_s
+        return False
 
     def end_broadcast(self, frame: DcfFrame) -> None:
         frame.is_on_air = False

@@ -5,12 +5,17 @@ Powers are ratios to the weakest signal that can be received, so 1 is just enoug
 
 Shadowing is a Gaussian gain in dB per link (per direction, if links are not symmetric). As the two ends move, it
 follows Gudmundson's model: the correlation with the previous value is exp(-d / correlation_m), where d is what both
-ends have moved. Pairs are visited in order and draw from a generator of their own, so links depend on seed and
-movements alone and every protocol meets the same ones. A pair that comes into range again draws again.
+ends have moved. The gains come from a generator of their own, so links depend on seed and movements alone and every
+protocol meets the same ones. A pair that comes into reach again draws anew.
+
+All links of an instant are computed at once, as arrays. Which pairs can be in reach is listed with some slack, and
+listed anew when somebody has moved by half of it.
 """
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from roamcast.seeds import Random
 from roamcast.world.radio.propagation import PathLoss
@@ -22,6 +27,12 @@ if TYPE_CHECKING:
 
 REACH_DEVIATIONS: Final = 2.5
 """Pairs whose link reaches the floor only by more luck than this many standard deviations count as out of reach."""
+
+SLACK: Final = 0.1
+"""Pairs are listed up to this share beyond the reach."""
+
+BLOCK: Final = 1 << 20
+"""Distances that are computed at a time to list pairs."""
 
 MOVED_SHARE: Final = 0.25
 """Links are updated when the fastest pair has moved this share of `correlation_m`, or a fortieth of the range."""
@@ -35,10 +46,9 @@ class Links:
         self, signal: "AnySignal", range_m: float, floor_db: float, movements: "Movements", random: Random
     ) -> None:
         self.nodes = movements.nodes
-        self.powers: list[dict[int, float]] = [{} for _ in range(self.nodes)]  # by sender: receiver -> power
         self._path_loss: PathLoss = signal.path_loss(range_m)
         self._movements = movements
-        self._random = random
+        self._normal: Any = np.random.RandomState(random.getrandbits(32)).standard_normal  # the same in every numpy
         self._deviation_db = signal.shadowing_db
         self._symmetric = signal.symmetric
         self._correlation_m = signal.correlation_m
@@ -46,81 +56,137 @@ class Links:
         self._measured: dict[tuple[int, int], float] = {(a, b): db for a, b, db in signal.links_db}
         luck_db = max(self._measured.values(), default=REACH_DEVIATIONS * signal.shadowing_db)
         self._reach_m = self._path_loss.distance_m(-floor_db - max(0.0, luck_db))
-        self._gains_db: dict[tuple[int, int], float] = {}  # shadowing of the pairs in reach
-        self._places: list[tuple[float, float]] = []  # at the last update
+        # The listed links: both directions of every pair, ordered by sender and receiver.
+        self._senders: Any = np.empty(0, np.int64)
+        self._receivers: Any = np.empty(0, np.int64)
+        self._reverse: Any = np.empty(0, np.int64)  # of each, the place of the other direction
+        self._gains_db: Any = np.empty(0)  # shadowing
+        self._powers: Any = np.empty(0)  # 0: out of reach
+        self._listed_at: Any = None  # where nodes were when links were listed
+        self._places: Any = None  # at the last update
+        self._near = _Table(self.nodes)
+        self._far = _Table(self.nodes)
 
     def update(self, t_s: float, partitions: "tuple[Partition, ...]") -> None:
         """Computes all powers for `t_s`."""
-        before = self._places
-        places = self._places = [self._movements.position(node, t_s) for node in range(self.nodes)]
-        moved_m = [math.dist(*ends) for ends in zip(before, places, strict=True)] if before else [0.0] * self.nodes
-        sides = [_side(place, t_s, partitions) for place in places] if partitions else []
-        gains_db: dict[tuple[int, int], float] = {}
-        powers: list[dict[int, float]] = [{} for _ in range(self.nodes)]
-        for a, b, distance_m in self._pairs(places):
-            margin_db = self._path_loss.margin_db(distance_m)
-            moved = moved_m[a] + moved_m[b]
-            there_db = back_db = self._gain_db(a, b, moved, gains_db)
-            if not self._symmetric:
-                back_db = self._gain_db(b, a, moved, gains_db)
-            if sides and sides[a] != sides[b]:
-                continue
-            self._place(powers, a, b, margin_db + there_db)
-            self._place(powers, b, a, margin_db + back_db)
-        self.powers = powers
-        self._gains_db = gains_db
+        before, places = self._places, self._movements.positions(t_s)
+        self._places = places
+        self._list(places)
+        if before is not None and self._deviation_db and not self._measured:
+            self._decorrelate(np.hypot(*(places - before).T))
+        senders, receivers = self._senders, self._receivers
+        ways = places[receivers] - places[senders]
+        distances_m = np.sqrt(ways[:, 0] * ways[:, 0] + ways[:, 1] * ways[:, 1])
+        powers = 10 ** ((self._path_loss.margins_db(distances_m) + self._gains_db) / 10)
+        powers[(distances_m > self._reach_m) | (powers < self._floor)] = 0.0
+        sides = _sides(places, t_s, partitions)
+        if sides is not None:
+            powers[sides[senders] != sides[receivers]] = 0.0
+        self._powers = powers
+        self._near.fill(senders, receivers, powers, powers >= 1)
+        self._far.fill(senders, receivers, powers, (powers > 0) & (powers < 1))
 
-    def _place(self, powers: list[dict[int, float]], sender: int, receiver: int, margin_db: float) -> None:
-        power = 10 ** (margin_db / 10)
-        if power >= self._floor:
-            powers[sender][receiver] = power
+    def _list(self, places: Any) -> None:
+        """Lists the pairs that can come into reach, unless the old list still holds."""
+        if self._listed_at is not None:
+            moved = places - self._listed_at
+            if (moved * moved).sum(axis=1).max() <= (SLACK * self._reach_m / 2) ** 2:
+                return
+        nodes = self.nodes
+        listed_m = (1 + SLACK) * self._reach_m
+        found = []
+        rows = max(1, BLOCK // nodes)
+        for first in range(0, nodes, rows):
+            some = places[first : first + rows]
+            east, north = (some[:, None, axis] - places[None, :, axis] for axis in (0, 1))
+            a, b = np.nonzero(east * east + north * north <= listed_m * listed_m)
+            found.append((a + first) * nodes + b)
+        keys = np.concatenate(found)
+        senders, receivers = keys // nodes, keys % nodes
+        others = senders != receivers
+        keys, senders, receivers = keys[others], senders[others], receivers[others]
+        reverse = np.searchsorted(keys, receivers * nodes + senders)
+        self._gains_db = self._shadowing(keys, senders, receivers, reverse)
+        self._senders, self._receivers, self._reverse, self._listed_at = senders, receivers, reverse, places
 
-    def _gain_db(self, a: int, b: int, moved_m: float, gains_db: dict[tuple[int, int], float]) -> float:
-        """The shadowing from `a` to `b` after they have moved by so much; notes it for the next time."""
+    def _shadowing(self, keys: Any, senders: Any, receivers: Any, reverse: Any) -> Any:
+        """The gain of every link: as it was, for those listed before."""
+        gains_db = np.zeros(len(keys))
         if self._measured:
-            return self._measured.get((a, b), self._measured.get((b, a), 0.0) if self._symmetric else 0.0)
-        if not self._deviation_db:
-            return 0.0
-        gain_db = self._gains_db.get((a, b))
-        if gain_db is None:
-            gain_db = self._random.gauss(0.0, self._deviation_db)
-        elif moved_m > 0:
-            correlation = math.exp(-moved_m / self._correlation_m)
-            spread_db = self._deviation_db * math.sqrt(1 - correlation * correlation)
-            gain_db = correlation * gain_db + self._random.gauss(0.0, spread_db)
-        gains_db[(a, b)] = gain_db
-        return gain_db
+            for (a, b), gain_db in self._measured.items():
+                for sender, receiver in ((a, b), (b, a)) if self._symmetric else ((a, b),):
+                    place = int(np.searchsorted(keys, sender * self.nodes + receiver))
+                    if place < len(keys) and keys[place] == sender * self.nodes + receiver:
+                        gains_db[place] = self._measured.get((sender, receiver), gain_db)
+            return gains_db
+        if self._deviation_db:
+            gains_db = self._drawn(senders, receivers, reverse) * self._deviation_db
+            known = self._senders * self.nodes + self._receivers
+            if len(known):
+                places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+                gains_db = np.where(known[places] == keys, self._gains_db[places], gains_db)
+        return gains_db
 
-    def _pairs(self, places: list[tuple[float, float]]) -> list[tuple[int, int, float]]:
-        """The pairs within reach with their distance, in order; found by cells as wide as the reach."""
-        reach_m = self._reach_m
-        cells: dict[tuple[int, int], list[int]] = {}
-        for node, (x_m, y_m) in enumerate(places):
-            cells.setdefault((int(x_m // reach_m), int(y_m // reach_m)), []).append(node)
-        pairs = []
-        for a, (x_m, y_m) in enumerate(places):
-            column, row = int(x_m // reach_m), int(y_m // reach_m)
-            others: list[tuple[int, int, float]] = []
-            for cell in [(column + right, row + up) for right in (-1, 0, 1) for up in (-1, 0, 1)]:
-                for b in cells.get(cell, ()):
-                    if b > a:
-                        distance_m = math.hypot(places[b][0] - x_m, places[b][1] - y_m)
-                        if distance_m <= reach_m:
-                            others.append((a, b, distance_m))
-            others.sort()
-            pairs += others
-        return pairs
+    def _drawn(self, senders: Any, receivers: Any, reverse: Any) -> Any:
+        """A standard normal number for every link, or for every pair."""
+        if not self._symmetric:
+            return self._normal(len(senders))
+        drawn = np.zeros(len(senders))
+        forward = senders < receivers
+        drawn[forward] = self._normal(int(forward.sum()))
+        return np.where(forward, drawn, drawn[reverse])
+
+    def _decorrelate(self, moved_m: Any) -> None:
+        """Nodes have moved by so much since the last update."""
+        if not moved_m.any():
+            return
+        correlation = np.exp((moved_m[self._senders] + moved_m[self._receivers]) / -self._correlation_m)
+        spread_db = self._deviation_db * np.sqrt(1 - correlation * correlation)
+        self._gains_db = correlation * self._gains_db + spread_db * self._drawn(
+            self._senders, self._receivers, self._reverse
+        )
+
+    def powers(self, sender: int) -> dict[int, float]:
+        """By receiver, for everybody who is reached or disturbed."""
+        return {**self._near.row(sender), **self._far.row(sender)}
 
     def gains_db(self, t_s: float) -> dict[tuple[int, int], float]:
         """By sender and receiver, every link at `t_s` in dB above the weakest signal that can be received."""
         self.update(t_s, ())
-        return {(a, b): 10 * math.log10(power) for a, powers in enumerate(self.powers) for b, power in powers.items()}
+        return {(a, b): 10 * math.log10(power) for a in range(self.nodes) for b, power in self.powers(a).items()}
 
     def lists(self) -> tuple[list[list[int]], list[list[int]]]:
         """Per sender, who can receive it, and who is only disturbed by it."""
-        near = [sorted(node for node, power in powers.items() if power >= 1) for powers in self.powers]
-        far = [sorted(node for node, power in powers.items() if power < 1) for powers in self.powers]
-        return near, far
+        return self._near.lists(), self._far.lists()
+
+    def contacts(self) -> set[tuple[int, int]]:
+        """Pairs that can receive each other, the lower address first."""
+        near = self._powers >= 1
+        mutual = near & near[self._reverse] & (self._senders < self._receivers)
+        return set(zip(self._senders[mutual].tolist(), self._receivers[mutual].tolist(), strict=True))
+
+
+class _Table:
+    """Some of the links, by sender."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._begins: list[int] = [0] * (nodes + 1)  # of each sender, and the end
+        self._receivers: list[int] = []
+        self._powers: list[float] = []
+
+    def fill(self, senders: Any, receivers: Any, powers: Any, chosen: Any) -> None:
+        self._begins = np.searchsorted(senders[chosen], np.arange(self._nodes + 1)).tolist()
+        self._receivers = receivers[chosen].tolist()
+        self._powers = powers[chosen].tolist()
+
+    def row(self, sender: int) -> dict[int, float]:
+        begin, end = self._begins[sender], self._begins[sender + 1]
+        return dict(zip(self._receivers[begin:end], self._powers[begin:end], strict=True))
+
+    def lists(self) -> list[list[int]]:
+        begins = self._begins
+        return [self._receivers[begins[node] : begins[node + 1]] for node in range(self._nodes)]
 
 
 def update_period_s(signal: "AnySignal", range_m: float, movements: "Movements", duration_s: float) -> float:
@@ -138,11 +204,11 @@ def update_period_s(signal: "AnySignal", range_m: float, movements: "Movements",
     return min(PERIOD_MAX_S, max(PERIOD_MIN_S, step_m / (2 * fastest_mps)))
 
 
-def _side(place: tuple[float, float], t_s: float, partitions: "tuple[Partition, ...]") -> tuple[bool, ...]:
-    """Whether the place is inside each partition that stands at `t_s`."""
-    x_m, y_m = place
-    return tuple(
-        part.west_m <= x_m < part.east_m and part.south_m <= y_m < part.north_m
-        for part in partitions
-        if part.from_s <= t_s < part.until_s
-    )
+def _sides(places: Any, t_s: float, partitions: "tuple[Partition, ...]") -> Any:
+    """For every node a number that says inside which of the partitions of `t_s` it is; none if there are none."""
+    sides = None
+    for place, part in enumerate(part for part in partitions if part.from_s <= t_s < part.until_s):
+        x_m, y_m = places[:, 0], places[:, 1]
+        inside = (part.west_m <= x_m) & (x_m < part.east_m) & (part.south_m <= y_m) & (y_m < part.north_m)
+        sides = inside.astype(np.int64) << place if sides is None else sides | inside.astype(np.int64) << place
+    return sides

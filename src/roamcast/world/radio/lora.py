@@ -118,12 +118,12 @@ class LoraMedium(Medium):
         loss: float,
         settings: LoraSettings,
         links: Links | None,
-        nakagami_m: float,
+        nakagami_shape: float,
     ) -> None:
         super().__init__(scheduler, topology, random, loss, PHY_BYTES_MAX - settings.overhead_bytes)
         self._settings = settings
         self._links = links
-        self._nakagami_m = nakagami_m  # 0: no fading
+        self._nakagami_shape = nakagami_shape  # 0: no fading
         self._gamma: Callable[[float, float], float] = random.gammavariate
         symbol_s = float(1 << settings.spreading_factor) / settings.bandwidth_hz
         self._detection_s = DETECTION_SYMBOLS * symbol_s if settings.carrier_detection else 0.0
@@ -217,11 +217,11 @@ class LoraMedium(Medium):
             frame.stations = [self._stations[node] for node in frame.hearers]
             frame.powers = [1.0] * len(frame.stations)
             return
-        powers = self._links.powers[frame.sender]
+        powers = self._links.powers(frame.sender)
         reached = frame.hearers + self.topology.sense[frame.sender]
         frame.stations = [self._stations[node] for node in reached]
         frame.powers = [powers[node] for node in reached]
-        shape = self._nakagami_m
+        shape = self._nakagami_shape
         if shape:
             frame.powers = [power * self._gamma(shape, 1 / shape) for power in frame.powers]
 
@@ -231,7 +231,7 @@ class LoraMedium(Medium):
         station.signals += 1
         if station.sending_until > frame.start:
             if power >= 1.0:
-                self._fail("half-duplex")
+                self._half_duplex += 1
         elif station.lock is None:
             if power >= 1.0:
                 self._lock(station, frame, power, before)
@@ -241,7 +241,7 @@ class LoraMedium(Medium):
         else:
             station.noise_max = max(station.noise_max, station.power - station.signal)
             if power >= 1.0:
-                self._fail("collision")
+                self._collisions += 1
 
     def _lock(self, station: LoraStation, frame: LoraFrame, power: float, noise: float) -> None:
         station.lock = frame
@@ -265,7 +265,7 @@ class LoraMedium(Medium):
             if station.lock is frame:
                 station.lock = None
                 if station.noise_max > 0 and station.signal < self._settings.capture_ratio * station.noise_max:
-                    self._fail("collision")
+                    self._collisions += 1
                 elif self.loss and self.draw() < self.loss:
                     self._fail("loss")
                 else:

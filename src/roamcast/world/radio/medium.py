@@ -64,7 +64,9 @@ class Medium(ABC):
         self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
         self.receptions = 0  # broadcasts handed up
         self.receptions_possible = 0  # sum over broadcasts of the sender's degree
-        self.lost: dict[str, int] = {}  # receptions that failed, and frames given up, by reason
+        self._lost: dict[str, int] = {}  # by reason, without the two most frequent ones:
+        self._collisions = 0
+        self._half_duplex = 0  # receptions that failed because the receiver was sending
 
     @abstractmethod
     def attach(self, node: int, listener: Listener | None) -> None:
@@ -90,12 +92,21 @@ class Medium(ABC):
     def when_idle(self, node: int, call: Callable[[], None]) -> None:
         """Calls `call` once, as soon as the node has no frame to send. One call at a time can be asked for."""
 
+    @property
+    def lost(self) -> dict[str, int]:
+        """Receptions that failed so far, and frames given up, by reason."""
+        lost = dict(self._lost)
+        for reason, receptions in (("collision", self._collisions), ("half-duplex", self._half_duplex)):
+            if receptions:
+                lost[reason] = lost.get(reason, 0) + receptions
+        return lost
+
     def lose(self, reason: str) -> None:
         """The link gave up a message: counts as lost."""
         self._fail(reason)
 
-    def _fail(self, reason: str, receptions: int = 1) -> None:
-        self.lost[reason] = self.lost.get(reason, 0) + receptions
+    def _fail(self, reason: str) -> None:
+        self._lost[reason] = self._lost.get(reason, 0) + 1
 
     def _count(self, frame: Frame) -> None:
         label, size, airtime_s = frame.label, frame.bytes, frame.airtime_s

@@ -2,7 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 NEAREST_M: Final = 1.0  # models hold in the far field; closer nodes count as this far apart
 LIGHT_MPS: Final = 299_792_458.0
@@ -10,8 +12,11 @@ LIGHT_MPS: Final = 299_792_458.0
 
 class PathLoss(ABC):
     @abstractmethod
+    def margins_db(self, distances_m: Any) -> Any:
+        """For each distance of an array: 0 at the radio's range, above 0 within it; falls with distance."""
+
     def margin_db(self, distance_m: float) -> float:
-        """0 at the radio's range, above 0 within it; falls with distance."""
+        return float(self.margins_db(np.array([distance_m]))[0])
 
     @abstractmethod
     def distance_m(self, margin_db: float) -> float:
@@ -22,8 +27,8 @@ class DiscLoss(PathLoss):
     def __init__(self, range_m: float) -> None:
         self._range_m = range_m
 
-    def margin_db(self, distance_m: float) -> float:
-        return 0.0 if distance_m <= self._range_m else -math.inf
+    def margins_db(self, distances_m: Any) -> Any:
+        return np.where(distances_m <= self._range_m, 0.0, -math.inf)
 
     def distance_m(self, margin_db: float) -> float:
         return self._range_m
@@ -34,9 +39,8 @@ class LogDistanceLoss(PathLoss):
         self._range_m = range_m
         self._exponent = exponent
 
-    def margin_db(self, distance_m: float) -> float:
-        distance_m = max(distance_m, NEAREST_M)
-        return 10 * self._exponent * math.log10(self._range_m / distance_m)
+    def margins_db(self, distances_m: Any) -> Any:
+        return 10 * self._exponent * np.log10(self._range_m / np.maximum(distances_m, NEAREST_M))
 
     def distance_m(self, margin_db: float) -> float:
         return float(self._range_m * 10 ** (-margin_db / (10 * self._exponent)))
@@ -47,17 +51,15 @@ class TwoRayLoss(PathLoss):
 
     def __init__(self, range_m: float, antenna_height_m: float, frequency_mhz: float) -> None:
         self.crossover_m = 4 * math.pi * antenna_height_m**2 * frequency_mhz * 1e6 / LIGHT_MPS
-        self._at_range_db = self._loss_db(range_m)
+        self._at_range_db = float(self._losses_db(np.array([range_m]))[0])
 
-    def _loss_db(self, distance_m: float) -> float:
+    def _losses_db(self, distances_m: Any) -> Any:
         """Up to a constant."""
-        distance_m = max(distance_m, NEAREST_M)
-        if distance_m <= self.crossover_m:
-            return 20 * math.log10(distance_m / self.crossover_m)
-        return 40 * math.log10(distance_m / self.crossover_m)
+        decades = np.log10(np.maximum(distances_m, NEAREST_M) / self.crossover_m)
+        return np.where(decades <= 0, 20, 40) * decades
 
-    def margin_db(self, distance_m: float) -> float:
-        return self._at_range_db - self._loss_db(distance_m)
+    def margins_db(self, distances_m: Any) -> Any:
+        return self._at_range_db - self._losses_db(distances_m)
 
     def distance_m(self, margin_db: float) -> float:
         loss_db = self._at_range_db - margin_db

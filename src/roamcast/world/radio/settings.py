@@ -53,7 +53,7 @@ class Radio(Settings, frozen=True, tag_field="model"):
     @property
     def fading_shape(self) -> float:
         """Of Nakagami's distribution: 1 is Rayleigh, 0 stands for no fading."""
-        return {"none": 0.0, "rayleigh": 1.0, "nakagami": self.signal.nakagami_m}[self.signal.fading]
+        return {"none": 0.0, "rayleigh": 1.0, "nakagami": self.signal.nakagami_shape}[self.signal.fading]
 
     def medium(self, around: Surroundings) -> "Medium":
         """The shared air of one simulation."""

@@ -17,7 +17,7 @@ class Signal(Settings, frozen=True, tag_field="model"):
     summary: ClassVar[str] = ""
 
     fading: Literal["none", "rayleigh", "nakagami"] = "none"  # of each frame at each receiver, independently
-    nakagami_m: float = 3.0  # nakagami: 1 is Rayleigh, larger is milder
+    nakagami_shape: float = 3.0  # nakagami: 1 is Rayleigh, larger is milder
     shadowing_db: float = 0.0  # standard deviation of a link's lasting gain; 0: none
     symmetric: bool = True  # whether both directions of a link have the same shadowing
     correlation_m: float = 20.0  # shadowing decorrelates to 1/e when the two ends have moved this far altogether
@@ -25,7 +25,7 @@ class Signal(Settings, frozen=True, tag_field="model"):
     links_db: tuple[tuple[int, int, float], ...] = ()  # measured shadowing (from, to, dB) instead of drawn
 
     def __post_init__(self) -> None:
-        require(self.nakagami_m >= 0.5, "nakagami_m", self.nakagami_m, "at least 0.5")
+        require(self.nakagami_shape >= 0.5, "nakagami_shape", self.nakagami_shape, "at least 0.5")
         require(0 <= self.shadowing_db <= 20, "shadowing_db", self.shadowing_db, "between 0 and 20")
         require(self.correlation_m > 0, "correlation_m", self.correlation_m, "above 0")
         period = self.update_period_s

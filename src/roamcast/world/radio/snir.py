@@ -8,7 +8,7 @@ power of its own (`links.py`, and fading). Powers are ratios to the weakest sign
   is sending or locked already. A stronger frame that begins while the preamble is being detected takes its place.
 - Every signal that begins or ends meanwhile changes the ratio of signal to noise. The station keeps the logarithm of
   the probability that all bits so far are right, and brings it up to date at each change. Noise is thermal noise plus
-  the sum of all other signals, weak ones included.
+  the sum of all other signals, weak ones included. Noise too weak to turn a bit is not accounted for.
 
 So a frame costs what it does on discs, plus one addition at each station that it disturbs without being received there.
 """
@@ -23,7 +23,7 @@ from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import DETECT_S, DcfSettings
 from roamcast.world.radio.interference import Interference
 from roamcast.world.radio.links import Links
-from roamcast.world.radio.station import DcfFrame, Station
+from roamcast.world.radio.station import Arrival, DcfFrame, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
 
@@ -46,7 +46,7 @@ class SnirMedium(DcfMedium):
         interference: Interference,
         links: Links,
         thermal_noise: float,
-        nakagami_m: float,
+        nakagami_shape: float,
     ) -> None:
         super().__init__(
             scheduler=scheduler,
@@ -60,40 +60,38 @@ class SnirMedium(DcfMedium):
         self._links = links
         self._thermal = thermal_noise
         self._header_rate = settings.phy.header_rate
-        self._nakagami_m = nakagami_m  # 0: no fading
+        self._nakagami_shape = nakagami_shape  # 0: no fading
         self._gamma: Callable[[float, float], float] = random.gammavariate
 
     def _look_around(self, station: Station) -> None:
         """The station's links may have changed."""
         station.topology_version = self.topology.version
-        powers = self._links.powers[station.node]
+        powers = self._links.powers(station.node)
         station.heard_by = self.topology.hear[station.node]
         reached = station.heard_by + self.topology.sense[station.node]
-        station.hearers = [self._stations[node] for node in reached]
-        station.powers = [powers[node] for node in reached]
+        station.arrivals = [Arrival(self._stations[node], powers[node]) for node in reached]
 
-    def _faded(self, powers: list[float]) -> list[float]:
-        shape = self._nakagami_m
+    def _faded(self, arrivals: list[Arrival]) -> list[Arrival]:
+        shape = self._nakagami_shape
         if shape == 1:
-            return [-power * math.log(1.0 - self.draw()) for power in powers]
-        return [power * self._gamma(shape, 1 / shape) for power in powers]
+            return [Arrival(each.station, -each.power * math.log(1.0 - self.draw())) for each in arrivals]
+        return [Arrival(each.station, each.power * self._gamma(shape, 1 / shape)) for each in arrivals]
 
     def _start(self, frame: DcfFrame) -> None:
         """The hot path: a frame begins."""
         sender = self._begin(frame)
         now, end = frame.start, frame.end
-        stations = frame.stations
-        powers = frame.powers = sender.powers if not self._nakagami_m else self._faded(sender.powers)
+        arrivals = sender.arrivals if not self._nakagami_shape else self._faded(sender.arrivals)
+        frame.arrivals = arrivals
         thermal, airtime_s = self._thermal, frame.airtime_s
         collisions = halved = 0
-        for place in range(len(stations)):
-            station = stations[place]
-            power = powers[place]
-            if station.lock is not None:
-                if not self._disturb(station, frame, power, now) and power >= 1.0:
-                    collisions += 1
-            elif power >= 1.0:
-                if station.sending_until > now:
+        for arrival in arrivals:
+            station, power = arrival.station, arrival.power
+            if power >= 1.0:
+                if station.lock is not None:
+                    if not self._disturb(station, frame, power, now):
+                        collisions += 1
+                elif station.sending_until > now:
                     halved += 1
                 elif power >= DETECT_RATIO * (station.power + thermal):
                     station.lock = frame
@@ -103,19 +101,18 @@ class SnirMedium(DcfMedium):
                     station.log_survival = 0.0
                 else:
                     collisions += 1
-            if power >= 1.0:
                 if station.busy_until <= now:
                     if station.counts:
                         self._freeze(station, now)
                     station.busy_until = end
                 elif end > station.busy_until:
                     station.busy_until = end
+            elif station.lock is not None:
+                self._disturb(station, frame, power, now)
             station.power += power
             station.signals += 1
-        if collisions:
-            self._fail("collision", collisions)
-        if halved:
-            self._fail("half-duplex", halved)
+        self._collisions += collisions
+        self._half_duplex += halved
         self._count(frame)
 
     def _disturb(self, station: Station, frame: DcfFrame, power: float, now: float) -> bool:
@@ -127,7 +124,7 @@ class SnirMedium(DcfMedium):
             return False
         noise = station.power + self._thermal  # with the locked frame itself
         if power > station.signal:
-            self._fail("collision")
+            self._collisions += 1
             station.receive_s -= locked.end - now
             station.lock = None
             if power >= 1.0 and power >= DETECT_RATIO * noise:
@@ -140,7 +137,7 @@ class SnirMedium(DcfMedium):
         elif station.signal < DETECT_RATIO * (noise - station.signal + power):
             station.receive_s -= locked.end - now
             station.lock = None
-            self._fail("collision")
+            self._collisions += 1
         return False
 
     def _settle(self, station: Station, now: float) -> None:
@@ -151,6 +148,8 @@ class SnirMedium(DcfMedium):
         begin = station.since
         station.since = now
         noise = (station.power - station.signal + self._thermal) / station.signal
+        if noise < self._header_rate.clean_noise and noise < rate.clean_noise:
+            return
         payload = frame.start + rate.preamble_s
         if begin < payload:
             header = payload - rate.header_s
@@ -170,10 +169,9 @@ class SnirMedium(DcfMedium):
         """The frame ends; returns who received it."""
         frame.is_on_air = False
         now = self.scheduler.now
-        stations, powers = frame.stations, frame.powers
         received = []
-        for place in range(len(stations)):
-            station = stations[place]
+        for arrival in frame.arrivals:
+            station = arrival.station
             locked = station.lock
             if locked is not None:
                 self._settle(station, now)
@@ -182,7 +180,7 @@ class SnirMedium(DcfMedium):
                     if self._survives(station):
                         received.append(station)
             station.signals -= 1
-            station.power = station.power - powers[place] if station.signals else 0.0
+            station.power = station.power - arrival.power if station.signals else 0.0
         return received
 
     def _survives(self, station: Station) -> bool:

@@ -12,14 +12,25 @@ if TYPE_CHECKING:
     from roamcast.world.radio.dcf import DcfMedium
 
 
-NO_POWERS: Final[list[float]] = []
+class Arrival:
+    """Where a frame arrives, and how strong it is there; only where signals differ in strength."""
+
+    __slots__ = ("power", "station")
+
+    def __init__(self, station: "Station", power: float) -> None:
+        self.station = station
+        self.power = power
+
+
+NO_ARRIVALS: Final[list[Arrival]] = []
 
 
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 
     __slots__ = (
-        "is_on_air", "medium", "nav_s", "powers", "queued_s", "rate", "source", "stations", "tries_long", "tries_short",
+        "arrivals", "is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "tries_long",
+        "tries_short",
     )  # fmt: skip
 
     def __init__(
@@ -39,7 +50,7 @@ class DcfFrame(Frame):
         self.rate = rate
         self.nav_s = nav_s  # how long after its end bystanders must keep silent
         self.stations = NO_STATIONS  # the hearers
-        self.powers = NO_POWERS  # with which it arrives there, where signals differ in strength
+        self.arrivals = NO_ARRIVALS  # instead, where signals differ in strength
         self.source: Point | None = None  # where its sender is, once it has been looked up
         self.queued_s = 0.0  # when it joined the queue
         self.is_on_air = False
@@ -59,9 +70,9 @@ class Station(Due):
     """Stands in the event queue while it waits for access."""
 
     __slots__ = (
-        "air_until", "answer_by", "backoff", "busy_until", "committed", "counts", "defer", "exchange", "head",
-        "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "log_survival", "medium", "node", "noise",
-        "on_idle", "power", "powers", "queue", "receive_s", "sending_until", "sensed_by", "sensers", "signal",
+        "air_until", "answer_by", "arrivals", "backoff", "busy_until", "committed", "counts", "defer", "exchange",
+        "head", "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "log_survival", "medium", "node",
+        "noise", "on_idle", "power", "queue", "receive_s", "sending_until", "sensed_by", "sensers", "signal",
         "signals", "since", "topology_version", "waiting", "window",
     )  # fmt: skip
 
@@ -95,7 +106,7 @@ class Station(Due):
         self.sensed_by: list[int] = []  # the same of who only senses it
         self.sensers: list[Station] = []
         # Only where signals differ in strength (`snir.py`).
-        self.powers = NO_POWERS  # with which the hearers receive this node
+        self.arrivals = NO_ARRIVALS  # of this node's frames
         self.power = 0.0  # of all signals in this node's air
         self.signals = 0  # how many these are
         self.signal = 0.0  # power of the locked frame

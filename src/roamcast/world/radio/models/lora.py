@@ -67,5 +67,5 @@ class Lora(Radio, frozen=True, tag="lora"):
             loss=self.loss,
             settings=settings,
             links=around.links,
-            nakagami_m=self.fading_shape,
+            nakagami_shape=self.fading_shape,
         )

@@ -1,0 +1,80 @@
+"""A standalone Spark cluster on loopback, from the installed PySpark, for benchmarks and tests.
+
+A master and its workers are processes of their own. They end with the `with` block, each by its own process id.
+"""
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+
+import pyspark
+
+from roamcast.campaign.java import java_home
+from roamcast.errors import RoamcastError
+
+HOST = "127.0.0.1"
+PATIENCE_S = 120.0
+
+
+@contextmanager
+def standalone_cluster(
+    directory: Path, workers: int, cores: int, *, environment: dict[str, str] | None = None
+) -> Iterator[str]:
+    """The URL of a master with so many workers, each with its files and its working directory below `directory`.
+
+    The workers see no import path of the driver's; `environment` is added to theirs.
+    """
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    environment = _environment() | (environment or {})
+    port = _free_port()
+    master = f"spark://{HOST}:{port}"
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *options: str) -> None:
+        program = [*command, f"org.apache.spark.deploy.{name.lower()}.{name}", "--host", HOST, "--webui-port", "0"]
+        with (directory / f"{name}{len(started)}.log").open("wb") as log:
+            running = subprocess.Popen([*program, *options], env=environment, stdout=log, stderr=log, cwd=directory)
+        started.append(running)
+
+    try:
+        start("Master", "--port", str(port))
+        _wait_for(port, started[0])
+        for number in range(workers):
+            own = directory / f"worker{number}"
+            start("Worker", "--cores", str(cores), "--memory", "1g", "--work-dir", str(own), master)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _environment() -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+    return own | {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m"}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
+    give_up = monotonic() + PATIENCE_S
+    while process.poll() is None and monotonic() < give_up:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex((HOST, port)) == 0:
+                return
+        sleep(0.1)
+    raise RoamcastError("the master of the standalone cluster did not start")
