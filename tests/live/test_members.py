@@ -180,9 +180,10 @@ def test_a_certificate_expires_and_is_renewed_while_nodes_run(tmp_path: Path) ->
             identity = msgspec.structs.replace(identity, certificate=statement)
             write_secret(tmp_path / f"{name}.node", identity, "identity", replace=True)
             members.nodes[name].reload()
-        await asyncio.sleep(0.3)
-        members.nodes["alice"].publish("fire/after")
-        await members.until(lambda: len(members.got["bob"]) == 2)
+        async with asyncio.timeout(TIMEOUT_S):
+            while len(members.got["bob"]) == 1:
+                members.nodes["alice"].publish("fire/after")
+                await asyncio.sleep(0.1)
 
     live(tmp_path, scene)
 
@@ -287,7 +288,7 @@ def test_every_protocol_works_with_signatures(tmp_path: Path) -> None:
         try:
             members.nodes["c"].subscribe(parse_interest("topics", "fire/**"))
             members.nodes["a"].advertise(parse_interest("topics", "fire/**"))
-            for _ in range(200):
+            for _ in range(300):
                 await asyncio.sleep(0.2)
                 if members.got["c"]:
                     break
