@@ -23,6 +23,7 @@ encoders = st.builds(
     st.integers(1, 40),
     st.integers(1, 9),
     st.sampled_from([10.0, 100.0, 10_000.0]),
+    st.integers(1, 12),  # how deep topics may be
 )
 seeds = st.integers(0, 2**32)
 numbers = st.one_of(st.integers(-20, 120), st.floats(-20, 120))
