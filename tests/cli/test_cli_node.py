@@ -48,8 +48,10 @@ class Process:
         self._lines.put(None)
 
     def next(self, kind: str) -> dict[str, Any]:
-        """The next line, which must be of this kind."""
+        """The next line that is no receipt of a publication; it must be of this kind."""
         line = self._lines.get(timeout=PATIENCE_S)
+        while line is not None and line["kind"] == "published" != kind:
+            line = self._lines.get(timeout=PATIENCE_S)
         assert line is not None, self.process.communicate()[1]
         assert line["kind"] == kind, line
         return line
