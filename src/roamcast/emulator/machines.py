@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 
 from roamcast.errors import ConfigurationError
+from roamcast.live.endpoints import PORT
 
 CLONE_NEWNET = 0x4000_0000
 PR_SET_PDEATHSIG = 1
 ETH_P_ALL = 3
-PORT = 21_103
 GROUP = f"10.77.255.255:{PORT}"
 """Every node's neighbourhood: the broadcast address of the network in which all machines are."""
 
