@@ -349,7 +349,7 @@ class _Application:
             case "publish" if rest:
                 content, payload = (rest, "") if language == "content" else rest.partition(" ")[::2]
                 event = node.publish(parse_content(language, content), payload.strip().encode())
-                self._printer.published(event, node.counters()["neighbours"])
+                self._printer.published(event, node.neighbours)
             case "subscribe" if rest:
                 node.subscribe(parse_interest(language, rest))
             case "unsubscribe" if rest:

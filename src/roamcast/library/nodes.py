@@ -176,7 +176,7 @@ class Node:
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
         event = node.publish(checked, payload, utility)
-        return Published(event, node.counters()["neighbours"])
+        return Published(event, node.neighbours)
 
     def subscribe(self, interest: str | Interest, *, queue_max: int = QUEUE_MAX) -> Subscription:
         """Asks for events from now on. Iterate over the answer; several subscriptions may overlap."""

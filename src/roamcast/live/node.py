@@ -259,6 +259,11 @@ class Node:
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
+    @property
+    def neighbours(self) -> int:
+        """How many nodes were heard lately."""
+        return len(self.discovery.paths)
+
     def backlog(self) -> int:
         """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
         return self._host.backlog()
@@ -268,7 +273,7 @@ class Node:
             "address": self.settings.address,
             "protocol": self.settings.protocol,
             "uptime_s": round(self._clock.now() - self._started_s, 3),
-            "neighbours": len(self.discovery.paths),
+            "neighbours": self.neighbours,
             "interfaces": self.discovery.interfaces,
             "frame_bytes_max": self._host.frame_bytes_max,
             "subscriptions": len(self.subscriptions),
