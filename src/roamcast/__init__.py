@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from roamcast.library.nodes import Node, Published, Subscription
     from roamcast.library.simulations import simulate
     from roamcast.library.traces import Trace, read_trace
+    from roamcast.live.activity import Activity
     from roamcast.live.node import Delivery
     from roamcast.world.scenario import Scenario
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Activity",
     "CampaignResult",
     "ConfigurationError",
     "Delivery",
@@ -45,6 +47,7 @@ __all__ = [
 FORM = settle()
 
 _HOMES = {
+    "Activity": "live.activity",
     "CampaignResult": "library.campaigns",
     "ConfigurationError": "errors",
     "Delivery": "live.node",

@@ -10,7 +10,7 @@ What cannot be sent or understood is refused at the call with a `ConfigurationEr
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,11 +18,14 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Content, Event
-from roamcast.interests import LANGUAGES, Interest, parse_interest
+from roamcast.interests import LANGUAGES, Interest, XPaths, parse_interest
+from roamcast.interests.content import register
 from roamcast.live import node as live
+from roamcast.live.activity import Activity
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
+from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -98,7 +101,7 @@ class Node:
         peers: Sequence[str] = (),
         broadcast: str | None = None,
         interfaces: Sequence[str] = (),
-        discover: bool = False,
+        discover: bool | None = None,
         port: int = PORT,
         key: str | Path | None = None,
         identity: str | Path | None = None,
@@ -106,9 +109,13 @@ class Node:
         position: tuple[float, float] | None = None,
         state: str | Path | None = None,
         trace: str | Path | None = None,
+        schemas: Sequence[str | Path] = (),
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> None:
         """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
-        address the node finds its neighbours on the machine's interfaces. The address may follow from the identity."""
+        address the node finds its neighbours on the machine's interfaces, unless `discover` is False. The address may
+        follow from the identity. `schemas` are XML Schema files with more event types for documents. `on_activity` is
+        told of events that are heard and of what the protocol does, while it happens."""
         if language not in LANGUAGES:
             raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
         group = None if broadcast is None else parse_endpoint("broadcast", broadcast)
@@ -136,13 +143,16 @@ class Node:
             identity=None if identity is None else Path(identity),
             plain=plain,
         )
+        for schema in schemas:
+            register(Path(schema).read_text("utf-8-sig"))
+        self._on_activity = on_activity
         self._subscriptions: list[Subscription] = []
         self._node: live.Node | None = None
 
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self._deliver)
+        self._node = await live.Node.open(self._settings, self._deliver, on_activity=self._on_activity)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -158,6 +168,11 @@ class Node:
         """Where it listens, "HOST:PORT"; empty if it finds its neighbours on interfaces alone."""
         listens = self._running.listens
         return "" if listens is None else f"{listens[0]}:{listens[1]}"
+
+    @property
+    def neighbours(self) -> list[int]:
+        """The addresses of nodes that were heard lately, ascending."""
+        return self._running.discovery.paths.nodes
 
     @property
     def counters(self) -> dict[str, Any]:
@@ -187,6 +202,15 @@ class Node:
         self._subscriptions.append(subscription)
         return subscription
 
+    def subscribe_values(
+        self, event_type: str, wishes: Mapping[str, Wish], *, queue_max: int = QUEUE_MAX
+    ) -> Subscription:
+        """Asks for documents by what a form says: for each path a value, a list of words, or a pair of numbers as a
+        range. It takes no XPath, for devices that have none; the language must be content."""
+        if self._settings.language != "content":
+            raise ConfigurationError(f"language: {self._settings.language!r} has no documents; must be content")
+        return self.subscribe(XPaths.of(term_of_pairs(event_type, wishes)), queue_max=queue_max)
+
     def advertise(self, interest: str | Interest) -> None:
         """The node is going to publish such events; some protocols use it."""
         self._running.advertise(self._interest(interest))
@@ -194,6 +218,15 @@ class Node:
     def move(self, x_m: float, y_m: float) -> None:
         """The node is here now, in metres."""
         self._running.move((x_m, y_m))
+
+    def set_peers(self, peers: Sequence[str]) -> None:
+        """These are its static links from now on, for links that come and go. A neighbour whose link is gone is
+        forgotten at once."""
+        self._running.set_peers(tuple(parse_endpoint("peers", peer) for peer in peers))
+
+    def set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """The protocol begins again with these parameters. Subscriptions and advertisements stay."""
+        self._running.set_parameters(dict(parameters))
 
     @property
     def _running(self) -> live.Node:

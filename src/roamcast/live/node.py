@@ -15,6 +15,7 @@ from roamcast.events import Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
+from roamcast.live.activity import Activity
 from roamcast.live.codec import Codec
 from roamcast.live.discovery import Discovery
 from roamcast.live.endpoints import PORT, Endpoint, is_loopback, open_socket
@@ -31,6 +32,7 @@ from roamcast.live.quotas import Quota
 from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
@@ -56,7 +58,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     group: Endpoint | None = None  # a broadcast address or multicast group of one's own choice
     peers: tuple[Endpoint, ...] = ()  # static links
     interfaces: tuple[str, ...] = ()  # where it looks for neighbours; none named: all that can multicast but loopback
-    discover: bool = False  # look for neighbours on interfaces; so it is if there are neither links nor a group
+    discover: bool | None = None  # look for neighbours on interfaces; None: if there are neither links nor a group
     port: int = PORT  # UDP port on interfaces
     position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
@@ -70,7 +72,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def discovers(self) -> bool:
         """Whether it looks for neighbours on interfaces."""
-        return self.discover or bool(self.interfaces) or (self.group is None and not self.peers)
+        if self.discover is None:
+            return bool(self.interfaces) or (self.group is None and not self.peers)
+        return self.discover or bool(self.interfaces)
 
     @property
     def static(self) -> tuple[Endpoint, ...]:
@@ -139,9 +143,11 @@ class Node:
         on_delivery: Callable[[Delivery], None],
         on_failure: Callable[[Failure], None] = lambda failure: None,
         on_notice: Callable[[Notice], None] = lambda notice: None,
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> "Node":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
-        `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into."""
+        `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
+        `on_activity` of events that are heard and of what the protocol does."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         ring = _key_ring(settings)
@@ -193,6 +199,8 @@ class Node:
             guard=guard,
             position=settings.position,
             site=settings.site,
+            contents=None if on_activity is None else Contents(kind.messages),
+            on_activity=on_activity or (lambda activity: None),
         )
         host.protocol = build_protocol(settings.protocol, host, parameters)
         if socket is not None:
@@ -259,6 +267,23 @@ class Node:
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
+    def set_peers(self, peers: tuple[Endpoint, ...]) -> None:
+        """These are the static links from now on."""
+        new = msgspec.structs.replace(self.settings, peers=peers)
+        if peers and self.listens is None:
+            raise ConfigurationError("peers: the node has no socket for static links; start it with `listen`")
+        if new.key is None:
+            _key_ring(new)  # refuses links that leave this machine
+        self.settings = new
+        self.discovery.set_static(new.static)
+
+    def set_parameters(self, parameters: dict[str, Any]) -> None:
+        """The protocol begins again with these parameters, in a new life and with the application's interests."""
+        protocol_parameters(self.settings.protocol, parameters)
+        self._host.command(self._host.protocol.leave)
+        self.settings = msgspec.structs.replace(self.settings, parameters=parameters)
+        self._begin_again()
+
     @property
     def neighbours(self) -> int:
         """How many nodes were heard lately."""
@@ -322,6 +347,9 @@ class Node:
         if not failure.restarts or not self._is_open:
             return
         self._restarts += 1
+        self._begin_again()
+
+    def _begin_again(self) -> None:
         parameters = protocol_parameters(self.settings.protocol, self.settings.parameters)
         protocol = build_protocol(self.settings.protocol, self._host, parameters)
         self._host.begin_life(self._lives.next_life(), protocol)
