@@ -199,6 +199,17 @@ def test_an_advertisement_sets_routes_up_before_there_is_data() -> None:
     assert senders(net, "JoinRequest", since_s=quiet_s) == []  # a publisher that falls silent stops asking
 
 
+def test_a_member_known_for_one_type_of_events_is_found_for_another() -> None:
+    net = network(line(4), advertisement=True)
+    net.subscribe(3, LOW)
+    net.subscribe(3, Topics.of("fire"))
+    net.publish(0, 7)
+    net.run(12.0)  # node 0 has asked again, and lists node 3 with the version that it knows
+    net.publish(0, "fire")
+    net.run(3.0)
+    assert net.contents(3) == [7, "fire"]
+
+
 def test_soft_state_fades_when_a_member_leaves() -> None:
     """Section 3.6: no message is needed to leave the group."""
     net = network(line(3), advertisement=True)
