@@ -26,7 +26,7 @@ from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
-from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
+from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
@@ -146,7 +146,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         if pending is not None:
             pending.cancel()
 
-    def deliver(self, event: Event, hops: int) -> None:
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
         if self._guard is not None:
             proved = self._guard.delivered(event)
             if proved is None:

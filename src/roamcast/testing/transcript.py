@@ -24,6 +24,7 @@ class Delivery(NamedTuple):
     node: int
     event: Event
     hops: int
+    channel: int = 0  # on which it came (`Protocol.open_channel`)
 
 
 def describe(message: Message) -> str:
