@@ -22,7 +22,9 @@ from roamcast.interests import LANGUAGES, Interest, parse_interest
 from roamcast.live import node as live
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
+from roamcast.live.journal import Standing
 from roamcast.live.keys import read_ring
+from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -38,15 +40,26 @@ class Published(msgspec.Struct, frozen=True):
     neighbours: int  # nodes heard lately: 0 means that nobody may be in range
 
 
+class RefusedError(ConfigurationError):
+    """No broker runs the modulator of a subscription; the message says why."""
+
+
 class Subscription:
     """Events of one interest, in order of arrival: `async for delivery in subscription`. `close` ends it.
 
     At most `queue_max` deliveries wait for a slow reader. Then the oldest is dropped, and counted in `lost`.
+
+    With a modulator the events are what it makes of those of the interest. If the node's broker refuses or stops it,
+    the loop raises `RefusedError` with the reason, once; `refusal` keeps it. `change` then takes another modulator, and
+    the loop can be begun again. The node asks again by itself when it has another home broker.
     """
 
-    def __init__(self, node: "Node", interest: Interest, queue_max: int) -> None:
+    def __init__(self, node: "Node", interest: Interest, queue_max: int, channel: int = PLAIN_CHANNEL) -> None:
         self.interest = interest
         self.lost = 0
+        self.refusal = ""
+        self._channel = channel
+        self._is_refused = False  # and the reader has not been told yet
         self._node = node
         self._waiting: deque[live.Delivery] = deque()
         self._queue_max = queue_max
@@ -60,9 +73,26 @@ class Subscription:
         while not self._waiting:
             if not self._is_open:
                 raise StopAsyncIteration
+            if self._is_refused:
+                self._is_refused = False
+                raise RefusedError(self.refusal)
             self._arrived.clear()
             await self._arrived.wait()
         return self._waiting.popleft()
+
+    def change(
+        self,
+        modulator: str,
+        *,
+        inputs: Mapping[str, bytes] | None = None,
+        interest: str | Interest | None = None,
+    ) -> None:
+        """Has the broker apply another modulator from now on, and ask for something else if there is an interest."""
+        if not self._is_open or self._channel == PLAIN_CHANNEL:
+            raise ConfigurationError("subscription: it is closed, or was made without a modulator")
+        self._node._change(self, self._channel, modulator, inputs, interest)
+        self.refusal = ""
+        self._is_refused = False
 
     def close(self) -> None:
         """The node no longer asks for these events; those that wait can still be read. Closing twice does nothing."""
@@ -70,13 +100,22 @@ class Subscription:
             self._node._end(self)
 
     def _offer(self, delivery: live.Delivery) -> None:
-        if not self.interest.matches(delivery.event):
+        if delivery.channel != self._channel:
             return
+        if self._channel == PLAIN_CHANNEL and not self.interest.matches(delivery.event):
+            return
+        self.refusal = ""
         if len(self._waiting) == self._queue_max:
             self._waiting.popleft()
             self.lost += 1
         self._waiting.append(delivery)
         self._arrived.set()
+
+    def _refuse(self, channel: int, reason: str) -> None:
+        if channel == self._channel:
+            self.refusal = reason
+            self._is_refused = True
+            self._arrived.set()
 
     def _stop(self) -> None:
         self._is_open = False
@@ -142,7 +181,7 @@ class Node:
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self._deliver)
+        self._node = await live.Node.open(self._settings, self._deliver, on_refused=self._refused)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -164,6 +203,12 @@ class Node:
         """What it has sent, received, delivered and dropped so far."""
         return self._running.counters()
 
+    @property
+    def standing(self) -> dict[str, Standing]:
+        """What the node is in the network's structure, by aspect: with overlays, `standing["home"].peer` is its home
+        broker. Which aspects there are depends on the protocol; -1 means no node."""
+        return self._running.standing()
+
     async def publish(self, content: Content, payload: bytes = b"", *, utility: str = "") -> Published:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
@@ -178,12 +223,27 @@ class Node:
         event = node.publish(checked, payload, utility)
         return Published(event, node.neighbours)
 
-    def subscribe(self, interest: str | Interest, *, queue_max: int = QUEUE_MAX) -> Subscription:
-        """Asks for events from now on. Iterate over the answer; several subscriptions may overlap."""
+    def subscribe(
+        self,
+        interest: str | Interest,
+        *,
+        modulator: str | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        queue_max: int = QUEUE_MAX,
+    ) -> Subscription:
+        """Asks for events from now on. Iterate over the answer; several subscriptions may overlap.
+
+        `modulator` is a function that the node's broker applies to the events of this subscription before it sends
+        them, and `inputs` static data that the function uses. Only `overlays` has brokers that run modulators."""
         if queue_max < 1:
             raise ConfigurationError(f"queue_max = {queue_max}: must be at least 1")
-        subscription = Subscription(self, self._interest(interest), queue_max)
-        self._running.subscribe(subscription.interest)
+        asked = self._interest(interest)
+        if modulator is None:
+            subscription = Subscription(self, asked, queue_max)
+            self._running.subscribe(asked)
+        else:
+            channel = self._running.open_channel(asked, _modulation(modulator, inputs))
+            subscription = Subscription(self, asked, queue_max, channel)
         self._subscriptions.append(subscription)
         return subscription
 
@@ -216,7 +276,33 @@ class Node:
     def _end(self, subscription: Subscription) -> None:
         self._subscriptions.remove(subscription)
         subscription._stop()
-        self._running.unsubscribe(subscription.interest)
+        if subscription._channel == PLAIN_CHANNEL:
+            self._running.unsubscribe(subscription.interest)
+        else:
+            self._running.close_channel(subscription._channel)
+
+    def _change(
+        self,
+        subscription: Subscription,
+        channel: int,
+        modulator: str,
+        inputs: Mapping[str, bytes] | None,
+        interest: str | Interest | None,
+    ) -> None:
+        asked = subscription.interest if interest is None else self._interest(interest)
+        self._running.change_channel(channel, asked, _modulation(modulator, inputs))
+        subscription.interest = asked
+
+    def _refused(self, channel: int, reason: str) -> None:
+        for subscription in self._subscriptions:
+            subscription._refuse(channel, reason)
+
+
+def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    try:
+        return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"modulator: {error}") from None
 
 
 def _content(language: str, content: Content) -> Content:

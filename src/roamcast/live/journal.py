@@ -7,7 +7,7 @@ the network's name is the run. Shortest paths are not known outside the simulato
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 _INT64_MAX = 2**63 - 1
 _HOPS_MAX = 2**31 - 1
+
+
+class Standing(NamedTuple):
+    """What the protocol last said of one aspect of this node, such as its home broker."""
+
+    peer: int  # `NOBODY` if it is about no other node
+    value: float
+    detail: str
 
 
 class Journal:
@@ -36,6 +44,7 @@ class Journal:
         self._bytes: Counter[tuple[str, Category]] = Counter()
         self.lost: Counter[Drop] = Counter()  # datagrams that were dropped, by reason
         self._dropped: Counter[str] = Counter()
+        self.standing: dict[str, Standing] = {}  # what the node is in the network's structure, by aspect
         self._published = 0
         self._delivered = 0
         self._frames_received = 0
@@ -105,6 +114,7 @@ class Journal:
 
     def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
         _require_range("peer", peer, NOBODY, _INT64_MAX)
+        self.standing[aspect] = Standing(peer, value, detail)
         if self._trace is not None:
             self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 

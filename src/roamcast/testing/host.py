@@ -90,6 +90,9 @@ class Node(Host, Generic[GuestT]):
         self._net.deliveries.append(Delivery(self.now(), self.address, event, hops, channel))
         self._net.record(self.address, "deliver", f"delivers {readable(event)} after {hops} hops")
 
+    def refused(self, channel: int, reason: str) -> None:
+        self._net.record(self.address, "refused", f"is refused the modulator of channel {channel}: {reason}")
+
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         about = "" if event_id == NO_EVENT else f" {event_name(event_id)}"
         self._net.record(self.address, "dropped", f"drops{about}: {reason}")

@@ -15,7 +15,7 @@ class TranscriptLine(NamedTuple):
 
     time_s: float
     node: int
-    kind: str  # broadcast, send, lost, failed, deliver, dropped, structure, link, node
+    kind: str  # broadcast, send, lost, failed, deliver, refused, dropped, structure, link, node
     text: str
 
 
