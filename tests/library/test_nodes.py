@@ -149,7 +149,7 @@ def test_a_subscription_with_a_modulator_gets_what_its_broker_makes_of_events() 
         await publish(1, 3)
         assert (await anext(deep)).event.payload == b'{"level":3}'
         assert [(await anext(plain)).event.payload[:11] for _ in range(2)] == [b'{"level": 1', b'{"level": 3']
-        deep.change("transform(level)")
+        deep.change(modulator="transform(level)")
         await asyncio.sleep(0)
         while True:  # the change is on its way to the broker
             await publish(5)
@@ -175,3 +175,37 @@ def test_a_modulator_needs_a_protocol_that_has_brokers_and_must_make_sense() -> 
 
     talk(work)
     talk(nonsense, protocol="overlays", parameters={"brokers": "1"})
+
+
+def test_a_node_hears_its_own_events_only_if_told() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        own = a.subscribe("fire/**")
+        await a.publish("fire/north", b"unheard")
+        heard = await a.publish("fire/north", b"heard", here=True)
+        assert (await anext(own)).event == heard.event
+
+    talk(work)
+
+
+def test_a_subscription_can_change_and_an_event_has_a_cause() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        alarms = b.subscribe("fire/**")
+        alarms.change("flood/**")
+        assert b.counters["subscriptions"] == 1
+        first = await a.publish("fire/north")
+        await a.publish("flood/east", cause=first.event)
+        assert (await anext(alarms)).event.cause == first.event.id
+
+    talk(work)
+
+
+def test_a_shared_node_is_the_node_it_is_made_of() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        shared = roamcast.Node.share(b._running)
+        assert (shared.address, shared.language, shared.network) == (2, "topics", "roamcast")
+        fires = shared.subscribe("fire/**")
+        assert b.counters["subscriptions"] == 1
+        fires.close()
+        assert b.counters["subscriptions"] == 0
+
+    talk(work)

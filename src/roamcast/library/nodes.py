@@ -17,7 +17,7 @@ from typing import Any, Self
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import Content, Event
+from roamcast.events import NO_EVENT, Content, Event
 from roamcast.interests import LANGUAGES, Interest, parse_interest
 from roamcast.live import node as live
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
@@ -54,11 +54,19 @@ class Subscription:
     the loop can be begun again. The node asks again by itself when it has another home broker.
     """
 
-    def __init__(self, node: "Node", interest: Interest, queue_max: int, channel: int = PLAIN_CHANNEL) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        interest: Interest,
+        queue_max: int,
+        channel: int = PLAIN_CHANNEL,
+        modulation: Modulation | None = None,
+    ) -> None:
         self.interest = interest
+        self.channel = channel  # of its deliveries; 0 without a modulator
+        self.modulation = modulation
         self.lost = 0
         self.refusal = ""
-        self._channel = channel
         self._is_refused = False  # and the reader has not been told yet
         self._node = node
         self._waiting: deque[live.Delivery] = deque()
@@ -82,17 +90,17 @@ class Subscription:
 
     def change(
         self,
-        modulator: str,
-        *,
-        inputs: Mapping[str, bytes] | None = None,
         interest: str | Interest | None = None,
+        *,
+        modulator: str | None = None,
+        inputs: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Has the broker apply another modulator from now on, and ask for something else if there is an interest."""
-        if not self._is_open or self._channel == PLAIN_CHANNEL:
-            raise ConfigurationError("subscription: it is closed, or was made without a modulator")
-        self._node._change(self, self._channel, modulator, inputs, interest)
-        self.refusal = ""
-        self._is_refused = False
+        """From now on it is about this interest, or has this modulator with these inputs, instead; what waits stays.
+        Only a subscription that was made with a modulator can have another one."""
+        if self._is_open:
+            self._node._change(self, interest, modulator, inputs)
+            self.refusal = ""
+            self._is_refused = False
 
     def close(self) -> None:
         """The node no longer asks for these events; those that wait can still be read. Closing twice does nothing."""
@@ -100,9 +108,9 @@ class Subscription:
             self._node._end(self)
 
     def _offer(self, delivery: live.Delivery) -> None:
-        if delivery.channel != self._channel:
+        if delivery.channel != self.channel:
             return
-        if self._channel == PLAIN_CHANNEL and not self.interest.matches(delivery.event):
+        if self.channel == PLAIN_CHANNEL and not self.interest.matches(delivery.event):
             return
         self.refusal = ""
         if len(self._waiting) == self._queue_max:
@@ -112,7 +120,7 @@ class Subscription:
         self._arrived.set()
 
     def _refuse(self, channel: int, reason: str) -> None:
-        if channel == self._channel:
+        if channel == self.channel:
             self.refusal = reason
             self._is_refused = True
             self._arrived.set()
@@ -178,10 +186,19 @@ class Node:
         self._subscriptions: list[Subscription] = []
         self._node: live.Node | None = None
 
+    @classmethod
+    def share(cls, running: live.Node) -> Self:
+        """A node that somebody else has opened and will close. Its owner calls `deliver` with every delivery."""
+        node = cls.__new__(cls)
+        node._settings = running.settings
+        node._subscriptions = []
+        node._node = running
+        return node
+
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self._deliver, on_refused=self._refused)
+        self._node = await live.Node.open(self._settings, self.deliver, on_refused=self._refused)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -209,10 +226,36 @@ class Node:
         broker. Which aspects there are depends on the protocol; -1 means no node."""
         return self._running.standing()
 
-    async def publish(self, content: Content, payload: bytes = b"", *, utility: str = "") -> Published:
+    @property
+    def address(self) -> int:
+        return self._settings.address
+
+    @property
+    def network(self) -> str:
+        return self._settings.network
+
+    @property
+    def protocol(self) -> str:
+        return self._settings.protocol
+
+    @property
+    def language(self) -> str:
+        """Of its interests and events."""
+        return self._settings.language
+
+    async def publish(
+        self,
+        content: Content,
+        payload: bytes = b"",
+        *,
+        utility: str = "",
+        cause: Event | None = None,
+        here: bool = False,
+    ) -> Published:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
-        Waits while the node has many frames to send. `utility` is a deadline or a utility curve.
+        Waits while the node has many frames to send. `utility` is a deadline or a utility curve, `cause` the event
+        that led to this one. A node does not receive its own events, unless `here` says so.
         """
         node = self._running
         checked = _content(self._settings.language, content)
@@ -220,7 +263,9 @@ class Node:
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
-        event = node.publish(checked, payload, utility)
+        event = node.publish(checked, payload, utility, NO_EVENT if cause is None else cause.id)
+        if here:
+            self.deliver(live.Delivery(event, 0, 0.0))
         return Published(event, node.neighbours)
 
     def subscribe(
@@ -242,8 +287,9 @@ class Node:
             subscription = Subscription(self, asked, queue_max)
             self._running.subscribe(asked)
         else:
-            channel = self._running.open_channel(asked, _modulation(modulator, inputs))
-            subscription = Subscription(self, asked, queue_max, channel)
+            modulation = _modulation(modulator, inputs)
+            channel = self._running.open_channel(asked, modulation)
+            subscription = Subscription(self, asked, queue_max, channel, modulation)
         self._subscriptions.append(subscription)
         return subscription
 
@@ -269,29 +315,38 @@ class Node:
             raise ConfigurationError(f"interest: {interest!r} is not of the node's language, {language}")
         return interest
 
-    def _deliver(self, delivery: live.Delivery) -> None:
+    def deliver(self, delivery: live.Delivery) -> None:
+        """Hands an event to the subscriptions that it matches."""
         for subscription in self._subscriptions:
             subscription._offer(delivery)
-
-    def _end(self, subscription: Subscription) -> None:
-        self._subscriptions.remove(subscription)
-        subscription._stop()
-        if subscription._channel == PLAIN_CHANNEL:
-            self._running.unsubscribe(subscription.interest)
-        else:
-            self._running.close_channel(subscription._channel)
 
     def _change(
         self,
         subscription: Subscription,
-        channel: int,
-        modulator: str,
-        inputs: Mapping[str, bytes] | None,
         interest: str | Interest | None,
+        modulator: str | None,
+        inputs: Mapping[str, bytes] | None,
     ) -> None:
-        asked = subscription.interest if interest is None else self._interest(interest)
-        self._running.change_channel(channel, asked, _modulation(modulator, inputs))
-        subscription.interest = asked
+        before = subscription.interest
+        wanted = before if interest is None else self._interest(interest)
+        if subscription.modulation is not None:
+            modulation = subscription.modulation if modulator is None else _modulation(modulator, inputs)
+            self._running.change_channel(subscription.channel, wanted, modulation)
+            subscription.interest, subscription.modulation = wanted, modulation
+            return
+        if modulator is not None:
+            raise ConfigurationError("subscription: it was made without a modulator")
+        self._running.subscribe(wanted)  # first the new one, so that nothing is missed between the two
+        subscription.interest = wanted
+        self._running.unsubscribe(before)
+
+    def _end(self, subscription: Subscription) -> None:
+        self._subscriptions.remove(subscription)
+        subscription._stop()
+        if subscription.channel == PLAIN_CHANNEL:
+            self._running.unsubscribe(subscription.interest)
+        else:
+            self._running.close_channel(subscription.channel)
 
     def _refused(self, channel: int, reason: str) -> None:
         for subscription in self._subscriptions:
