@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import wasmtime
 
 import roamcast
 from roamcast.interests import Topics, parse_interest
 from roamcast.live.journal import Standing
+from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
 PATIENCE_S = 20
 NOWHERE = Standing(-1, 0.0, "")
@@ -209,3 +211,22 @@ def test_a_shared_node_is_the_node_it_is_made_of() -> None:
         assert b.counters["subscriptions"] == 0
 
     talk(work)
+
+
+def test_a_modulator_that_fails_is_a_refusal_with_its_reason() -> None:
+    divides = '''(module (memory (export "memory") 1) (func (export "process") (loop $on (br $on))))'''
+    source = wasm_source(bytes(wasmtime.wat2wasm(divides)))
+
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        endless = b.subscribe("depth/*", modulator=source)
+        await until(lambda: b.standing.get("home", NOWHERE).peer == 1)
+        await a.publish("depth/north", b"1")
+        with pytest.raises(roamcast.RefusedError, match="all fuel consumed"):
+            await anext(endless)
+        assert "fuel" in endless.refusal
+        endless.change(modulator="events.every(1)")
+        assert endless.refusal == ""
+        await a.publish("depth/north", b"2")
+        assert (await anext(endless)).event.payload in (b"1", b"2")
+
+    talk(work, protocol="overlays", parameters={"brokers": "1", "machine_load": False})
