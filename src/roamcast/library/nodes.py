@@ -303,6 +303,11 @@ class Node:
         """The node is here now, in metres."""
         self._running.move((x_m, y_m))
 
+    def link(self, peers: Sequence[str]) -> None:
+        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had. Both ends of a link
+        must know of it."""
+        self._running.link(tuple(parse_endpoint("peers", peer) for peer in peers))
+
     @property
     def _running(self) -> live.Node:
         if self._node is None:

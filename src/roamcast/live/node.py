@@ -283,6 +283,15 @@ class Node:
         self._host.move(to)
         self._journal.moved(to)
 
+    def link(self, peers: tuple[Endpoint, ...]) -> None:
+        """Has static links with these endpoints from now on, instead of those it had."""
+        if self.listens is None:
+            raise ConfigurationError("peers: this node has no socket for static links; start it with `listen` or peers")
+        if self.settings.key is None and not self.settings.plain and not all(map(is_loopback, peers)):
+            raise ConfigurationError("key: none given, so nothing may leave this machine")
+        self.settings = msgspec.structs.replace(self.settings, peers=peers)
+        self.discovery.set_static(self.settings.static)
+
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
         the event that led to it."""

@@ -44,8 +44,10 @@ _decoder = msgspec.msgpack.Decoder(list[list[float] | bytes])
 
 
 class Pipeline(Modulator):
-    def __init__(self, operators: list[Operator]) -> None:
+    def __init__(self, operators: list[Operator], texts: list[str], inputs: Mapping[str, bytes]) -> None:
         self._operators = operators
+        self._texts = texts  # of the operators, as they were written
+        self._inputs = inputs
 
     def process(self, event: Event) -> Outcome:
         """What becomes of an event. Its publisher's signature does not cover what an operator has changed; the host
@@ -66,6 +68,15 @@ class Pipeline(Modulator):
     def least_s(self) -> float:
         return sum(operator.least_s() for operator in self._operators)
 
+    def adopt(self, former: Modulator) -> None:
+        """Operators that are the same from the beginning on keep their state: what was changed stands behind them."""
+        if not isinstance(former, Pipeline) or former._inputs != self._inputs:
+            return
+        for place, text in enumerate(self._texts):
+            if place >= len(former._texts) or former._texts[place] != text:
+                break
+            self._operators[place].restore(former._operators[place].state())
+
     def state(self) -> bytes:
         return msgspec.msgpack.encode([operator.state() for operator in self._operators])
 
@@ -84,15 +95,18 @@ def compile_modulator(text: str, inputs: Mapping[str, bytes] | None = None) -> P
     """The modulator that `text` describes, with no memory yet; `ConfigurationError` if it describes none."""
     parser = Parser(text, inputs)
     operators: list[Operator] = []
+    texts: list[str] = []
     while not operators or parser.accept("|"):
+        began = parser.token.at
         name = parser.accept(*OPERATORS)
         if name is None:
             raise parser.refusal(f"one of {', '.join(OPERATORS)} expected")
         parser.expect("(")
         operators.append(OPERATORS[name].parse(parser))
         parser.expect(")")
+        texts.append(" ".join(text[began : parser.token.at].rstrip(" |").split()))
         if len(operators) > OPERATORS_MAX:
             raise ConfigurationError(f"modulator: more than {OPERATORS_MAX} operators")
     if parser.token.kind != "end":
         raise parser.refusal("'|' expected")
-    return Pipeline(operators)
+    return Pipeline(operators, texts, inputs or {})

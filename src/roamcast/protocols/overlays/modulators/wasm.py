@@ -60,8 +60,10 @@ class SandboxLimits(msgspec.Struct, frozen=True):
 
 
 LIMITS = SandboxLimits()
-FEATURES_OFF: tuple[str, ...] = ("threads", "relaxed_simd", "simd", "memory64", "multi_memory", "exceptions", "tail_call", "gc")
-FEATURES_OFF += ("function_references", "bulk_memory")
+FEATURES_OFF = (
+    *("threads", "relaxed_simd", "simd", "memory64", "multi_memory", "exceptions", "tail_call", "gc"),
+    *("function_references", "bulk_memory"),
+)
 """What fuel does not bound (one instruction of bulk memory fills it all), and what nobody needs."""
 
 _I32, _I64, _F64 = wasmtime.ValType.i32(), wasmtime.ValType.i64(), wasmtime.ValType.f64()
