@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report", "bench"),
     ("papers",),
     ("advise", "library"),
+    ("apps",),
     ("cli",),
     ("__main__",),
 )

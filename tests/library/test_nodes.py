@@ -127,3 +127,37 @@ def test_a_node_that_does_not_run_says_so() -> None:
     node = roamcast.Node(1, peers=["127.0.0.1:9"])
     with pytest.raises(roamcast.ConfigurationError, match="not running"):
         node.subscribe("a")
+
+
+def test_a_node_hears_its_own_events_only_if_told() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        own = a.subscribe("fire/**")
+        await a.publish("fire/north", b"unheard")
+        heard = await a.publish("fire/north", b"heard", here=True)
+        assert (await anext(own)).event == heard.event
+
+    talk(work)
+
+
+def test_a_subscription_can_change_and_an_event_has_a_cause() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        alarms = b.subscribe("fire/**")
+        alarms.change("flood/**")
+        assert b.counters["subscriptions"] == 1
+        first = await a.publish("fire/north")
+        await a.publish("flood/east", cause=first.event)
+        assert (await anext(alarms)).event.cause == first.event.id
+
+    talk(work)
+
+
+def test_a_shared_node_is_the_node_it_is_made_of() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        shared = roamcast.Node.share(b._running)
+        assert (shared.address, shared.language, shared.network) == (2, "topics", "roamcast")
+        fires = shared.subscribe("fire/**")
+        assert b.counters["subscriptions"] == 1
+        fires.close()
+        assert b.counters["subscriptions"] == 0
+
+    talk(work)

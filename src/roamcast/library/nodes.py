@@ -17,7 +17,7 @@ from typing import Any, Self
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import Content, Event
+from roamcast.events import NO_EVENT, Content, Event
 from roamcast.interests import LANGUAGES, Interest, parse_interest
 from roamcast.live import node as live
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
@@ -63,6 +63,11 @@ class Subscription:
             self._arrived.clear()
             await self._arrived.wait()
         return self._waiting.popleft()
+
+    def change(self, interest: str | Interest) -> None:
+        """From now on it is about this interest instead; what waits stays."""
+        if self._is_open:
+            self._node._change(self, interest)
 
     def close(self) -> None:
         """The node no longer asks for these events; those that wait can still be read. Closing twice does nothing."""
@@ -139,10 +144,19 @@ class Node:
         self._subscriptions: list[Subscription] = []
         self._node: live.Node | None = None
 
+    @classmethod
+    def share(cls, running: live.Node) -> Self:
+        """A node that somebody else has opened and will close. Its owner calls `deliver` with every delivery."""
+        node = cls.__new__(cls)
+        node._settings = running.settings
+        node._subscriptions = []
+        node._node = running
+        return node
+
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self._deliver)
+        self._node = await live.Node.open(self._settings, self.deliver)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -164,10 +178,36 @@ class Node:
         """What it has sent, received, delivered and dropped so far."""
         return self._running.counters()
 
-    async def publish(self, content: Content, payload: bytes = b"", *, utility: str = "") -> Published:
+    @property
+    def address(self) -> int:
+        return self._settings.address
+
+    @property
+    def network(self) -> str:
+        return self._settings.network
+
+    @property
+    def protocol(self) -> str:
+        return self._settings.protocol
+
+    @property
+    def language(self) -> str:
+        """Of its interests and events."""
+        return self._settings.language
+
+    async def publish(
+        self,
+        content: Content,
+        payload: bytes = b"",
+        *,
+        utility: str = "",
+        cause: Event | None = None,
+        here: bool = False,
+    ) -> Published:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
-        Waits while the node has many frames to send. `utility` is a deadline or a utility curve.
+        Waits while the node has many frames to send. `utility` is a deadline or a utility curve, `cause` the event
+        that led to this one. A node does not receive its own events, unless `here` says so.
         """
         node = self._running
         checked = _content(self._settings.language, content)
@@ -175,7 +215,9 @@ class Node:
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
-        event = node.publish(checked, payload, utility)
+        event = node.publish(checked, payload, utility, NO_EVENT if cause is None else cause.id)
+        if here:
+            self.deliver(live.Delivery(event, 0, 0.0))
         return Published(event, node.neighbours)
 
     def subscribe(self, interest: str | Interest, *, queue_max: int = QUEUE_MAX) -> Subscription:
@@ -209,9 +251,16 @@ class Node:
             raise ConfigurationError(f"interest: {interest!r} is not of the node's language, {language}")
         return interest
 
-    def _deliver(self, delivery: live.Delivery) -> None:
+    def deliver(self, delivery: live.Delivery) -> None:
+        """Hands an event to the subscriptions that it matches."""
         for subscription in self._subscriptions:
             subscription._offer(delivery)
+
+    def _change(self, subscription: Subscription, interest: str | Interest) -> None:
+        wanted, before = self._interest(interest), subscription.interest
+        self._running.subscribe(wanted)  # first the new one, so that nothing is missed between the two
+        subscription.interest = wanted
+        self._running.unsubscribe(before)
 
     def _end(self, subscription: Subscription) -> None:
         self._subscriptions.remove(subscription)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _INT64_MAX = 2**63 - 1
 _HOPS_MAX = 2**31 - 1
+_ASPECTS_MAX = 32
+_PLACE_CHARACTERS_MAX = 64
 
 
 class Journal:
@@ -41,6 +43,7 @@ class Journal:
         self._frames_received = 0
         self._sends_failed = 0
         self._system_refused = 0
+        self._structure: dict[str, str] = {}  # what the node is in the protocol's structure, by aspect
 
     def subscribed(self, language: str, interest: str) -> None:
         self._interest("subscribed", language, interest)
@@ -105,6 +108,8 @@ class Journal:
 
     def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
         _require_range("peer", peer, NOBODY, _INT64_MAX)
+        if aspect in self._structure or len(self._structure) < _ASPECTS_MAX:
+            self._structure[aspect] = _place(peer, value, detail)
         if self._trace is not None:
             self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 
@@ -123,6 +128,7 @@ class Journal:
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
+            "structure": dict(sorted(self._structure.items())),
             "trace_rows_lost": 0 if self._trace is None else self._trace.rows_lost,
         }
 
@@ -167,6 +173,12 @@ class Journal:
                 )
         self._frames_this_second.clear()
         self._bytes_this_second.clear()
+
+
+def _place(peer: int, value: float, detail: str) -> str:
+    """An aspect of the structure in a few words, such as `peer 4, 2, root 7`."""
+    parts = (f"peer {peer}" if peer != NOBODY else "", f"{value:g}" if value else "", detail)
+    return ", ".join(filter(None, parts))[:_PLACE_CHARACTERS_MAX]
 
 
 def _require_range(field: str, value: int, low: int, high: int) -> None:

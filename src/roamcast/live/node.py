@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import Content, Event, event_id
+from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
@@ -245,11 +245,12 @@ class Node:
         self._host.move(to)
         self._journal.moved(to)
 
-    def publish(self, content: Content, payload: bytes = b"", utility: str = "") -> Event:
-        """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`)."""
+    def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
+        """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
+        the event that led to it."""
         parse_utility(utility)
         number = event_id(self.settings.address, self._lives.next_number())
-        event = Event(number, self._clock.now(), content, payload, utility=utility)
+        event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
             event = self._guard.sign(event)
         size_bytes = len(msgspec.msgpack.encode(event))
@@ -277,6 +278,7 @@ class Node:
             "interfaces": self.discovery.interfaces,
             "frame_bytes_max": self._host.frame_bytes_max,
             "subscriptions": len(self.subscriptions),
+            "queue": self.backlog(),
             "restarts": self._restarts,
             **self._journal.counters(),
         }
