@@ -31,6 +31,7 @@ from roamcast.cli.node_config import as_toml, from_file, reread
 from roamcast.cli.node_output import LogSettings, Printer, log_settings
 from roamcast.cli.service import Service, unit
 from roamcast.cli.settings import assignments, size_m
+from roamcast.delivery.settings import MIB, DeliverySettings
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
@@ -38,7 +39,7 @@ from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
-from roamcast.live.node import Node, NodeSettings, parse_content
+from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.live.notices import Level, Notice
 from roamcast.protocols.api import Point, Site
 
@@ -96,6 +97,24 @@ def node(
         Path | None,
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Fetch lost events from neighbours, and keep events for them.")
+    ] = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Repair, and keep events and subscriptions in this directory: the node gets what was published while "
+            "it was down, and nothing twice."
+        ),
+    ] = None,
+    sync: Annotated[
+        str, typer.Option(help="What the journal survives: full a loss of power, normal the end of the process, off.")
+    ] = "normal",
+    journal_mib: Annotated[int, typer.Option(help="Events that the node keeps at most, in MiB.")] = 64,
+    keep_s: Annotated[float, typer.Option("--keep", help="Seconds that an event is kept at most.")] = 3600.0,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Show the events of each publisher in order; with --repair or --journal.")
+    ] = False,
     key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
     identity: Annotated[
         Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
@@ -132,6 +151,7 @@ class _Plan(msgspec.Struct, frozen=True):
     offered: list[Interest]
     log: LogSettings
     as_json: bool
+    ordered: bool
     duration_s: float | None
 
 
@@ -168,13 +188,22 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         key=key,
         identity=options["identity"],
         plain=options["plain"],
+        repair=options["repair"],
+        journal=options["journal"],
+        sync=options["sync"],
+        delivery=DeliverySettings(
+            bytes_max=options["journal_mib"] * MIB, age_max_s=options["keep_s"], away_max_s=options["keep_s"]
+        ),
     )
+    if options["ordered"] and not (settings.repair or settings.journal):
+        raise ConfigurationError("--ordered: only with --repair or --journal")
     return _Plan(
         settings,
         wanted=[parse_interest(language, text) for text in options["subscribe"] or []],
         offered=[parse_interest(language, text) for text in options["advertise"] or []],
         log=log_settings(options["log_level"], options["log_format"]),
         as_json=options["as_json"],
+        ordered=options["ordered"],
         duration_s=duration_s,
     )
 
@@ -267,6 +296,7 @@ class _Application:
         broken = partial(loop.call_soon_threadsafe, self._stop_without_reader)
         self._printer = Printer(plan.as_json, plan.log, broken)
         self._failure: Exception | None = None  # of a command
+        self._node: Node | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -274,13 +304,14 @@ class _Application:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
-        node = await Node.open(plan.settings, self._printer.delivered, self._printer.failed, self._printer.noticed)
+        node = await Node.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
+        self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
             for interest in plan.offered:
                 node.advertise(interest)
             for interest in plan.wanted:
-                node.subscribe(interest)
+                self._subscribe(node, interest)
             self._printer.started(node)
             self._service.ready(f"node {plan.settings.address} runs {plan.settings.protocol}")
             reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
@@ -319,14 +350,37 @@ class _Application:
         self._plan = plan
         self._printer.log = plan.log
         for interest in before.wanted:
-            if interest not in plan.wanted and interest in node.subscriptions:
-                node.unsubscribe(interest)
+            if interest not in plan.wanted:
+                with contextlib.suppress(ConfigurationError):  # a command has ended it already
+                    self._unsubscribe(node, interest)
         for interest in plan.wanted:
             if interest not in before.wanted:
-                node.subscribe(interest)
+                self._subscribe(node, interest)
         for interest in plan.offered:
             if interest not in before.offered:
                 node.advertise(interest)
+
+    def _subscribe(self, node: Node, interest: Interest) -> None:
+        """With a journal a subscription is durable, under its own text as its name."""
+        durable = node.settings.journal is not None
+        if durable or self._plan.ordered:
+            node.attach(str(interest), interest, ordered=self._plan.ordered, durable=durable)
+        else:
+            node.subscribe(interest)
+
+    def _unsubscribe(self, node: Node, interest: Interest) -> None:
+        if node.settings.journal is not None or self._plan.ordered:
+            node.detach(str(interest), forget=True)
+        else:
+            node.unsubscribe(interest)
+
+    def _delivered(self, delivery: Delivery) -> None:
+        """Shows an event, and acknowledges it when its line has been written."""
+        if not delivery.subscription or self._node is None:
+            self._printer.delivered(delivery)
+            return
+        acknowledge = partial(self._node.durability.acknowledge, delivery.subscription, delivery.event.id)
+        self._printer.delivered(delivery, partial(asyncio.get_running_loop().call_soon_threadsafe, acknowledge))
 
     def _stop_without_reader(self) -> None:
         self._failure = BrokenPipeError(errno.EPIPE, "no reader")
@@ -351,9 +405,9 @@ class _Application:
                 event = node.publish(parse_content(language, content), payload.strip().encode())
                 self._printer.published(event, node.neighbours)
             case "subscribe" if rest:
-                node.subscribe(parse_interest(language, rest))
+                self._subscribe(node, parse_interest(language, rest))
             case "unsubscribe" if rest:
-                node.unsubscribe(parse_interest(language, rest))
+                self._unsubscribe(node, parse_interest(language, rest))
             case "advertise" if rest:
                 node.advertise(parse_interest(language, rest))
             case "move" if rest:

@@ -19,7 +19,7 @@ from roamcast.errors import ConfigurationError
 FILE_BYTES_MAX = 1 << 20
 NOT_IN_FILE = {"config", "print_config", "print_unit", "help"}
 SET = "settings"  # the parameter behind --set
-FILES = {"key", "identity", "state", "trace", "schemas"}
+FILES = {"key", "identity", "state", "journal", "trace", "schemas"}
 _COMMAND_LINE = "COMMANDLINE"
 
 

@@ -269,9 +269,8 @@ class Custody(Component):
         if missing.holders and missing.tries < TRIES_MAX:
             return missing.holders[0]
         del self._missing[event_id]
-        for neighbour in map(self._neighbours.get, missing.holders):
-            if neighbour is not None:
-                neighbour.cursor = 0  # it is found again when the log is read again
+        for holder in missing.holders:
+            self._neighbours[holder].cursor = 0  # it is found again when the log is read again
         return None
 
     def _on_fetch(self, sender: int, message: Fetch) -> None:

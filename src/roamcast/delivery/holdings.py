@@ -44,7 +44,7 @@ class Holdings:
         self._now = now
         self._held: dict[int, Held] = {}  # in the order in which they came
         self._ends: list[tuple[float, int]] = []  # when a body expires or an id is forgotten: the next one first
-        self._spare: list[tuple[float, int, int]] = []  # what may lose its body: worth, order, id; the first to go first
+        self._spare: list[tuple[float, int, int]] = []  # what may lose its body: worth, order, id
         self._order = 0
         self.bytes = 0
         self.evicted = 0

@@ -71,6 +71,7 @@ class Inboxes:
         self._plain: list[tuple[Interest, float]] = []  # with the time since which it gets events
         self._served = SeenCache()  # events that plain subscriptions have had
         self._named: dict[str, Inbox] = {}
+        self._is_flushing = False
         self._recall()
 
     def _recall(self) -> None:
@@ -207,9 +208,9 @@ class Inboxes:
     def serve(self, event: Event, *, hops: int, age_s: float, stored: bool) -> None:
         """Hands an event over that has not been here before. What is not `stored` is not for durable ones."""
         published_s = self._now() - age_s
-        if any(published_s >= since_s and interest.matches(event) for interest, since_s in self._plain):
-            if self._served.add(event.id):
-                self._outlet(Handed(event, hops, "", False))
+        is_wanted = any(published_s >= since_s and interest.matches(event) for interest, since_s in self._plain)
+        if is_wanted and self._served.add(event.id):
+            self._outlet(Handed(event, hops, "", False))
         for inbox in list(self._named.values()):
             if (stored or not inbox.is_durable) and published_s >= inbox.since_s and inbox.interest.matches(event):
                 self._offer(inbox, Arrival(event, hops, self._now()))
@@ -228,12 +229,18 @@ class Inboxes:
 
     def flush(self) -> None:
         """Hands over what may be handed over now."""
-        for inbox in list(self._named.values()):
-            if inbox.order is not None and len(inbox.order):
-                inbox.waiting.extend(inbox.order.ready(self._now()))
-            while inbox.is_open and inbox.waiting and len(inbox.unacknowledged) < self._settings.window:
-                if not self._hand_over(inbox):
-                    break
+        if self._is_flushing:  # an application acknowledges while it is handed an event: the loop below goes on
+            return
+        self._is_flushing = True
+        try:
+            for inbox in list(self._named.values()):
+                if inbox.order is not None and len(inbox.order):
+                    inbox.waiting.extend(inbox.order.ready(self._now()))
+                while inbox.is_open and inbox.waiting and len(inbox.unacknowledged) < self._settings.window:
+                    if not self._hand_over(inbox):
+                        break
+        finally:
+            self._is_flushing = False
 
     def _hand_over(self, inbox: Inbox) -> bool:
         arrival = inbox.waiting[0]

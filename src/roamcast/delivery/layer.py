@@ -150,7 +150,7 @@ class DeliveryLayer(ComposedProtocol):
         """Where there is no application with inboxes of its own: what is handed over is done."""
         self.host.deliver(handed.event, handed.hops)
         if handed.name:
-            self.inputs.later(lambda: self.inboxes.acknowledge(handed.name, handed.event.id))
+            self.inboxes.acknowledge(handed.name, handed.event.id)
 
     def start(self) -> None:
         self.protocol.start()

@@ -70,7 +70,8 @@ class Registry(Component):
         self._own: Interest | None = None
         self._is_ordered = False
         self._ranges: tuple[tuple[int, int], ...] = ()
-        self.digest = 0
+        self._union_is_stale = False
+        self._digest: int | None = None  # None: to be computed
         self.refused = 0
 
     def declare(self, inputs: Inputs) -> None:
@@ -83,7 +84,24 @@ class Registry(Component):
 
     def wanted(self, event: Event) -> bool:
         """Whether somebody, this node included, is known to want the event."""
+        if self._union_is_stale:
+            self._union_is_stale = False
+            wants = [known.record for known in self._wants.values() if type(known.record) is Want]
+            self._union = union_all([want.interest for want in wants if want.interest is not None])
         return self._union is not None and self._union.matches(event)
+
+    @property
+    def digest(self) -> int:
+        """Of all records: who knows the same has the same."""
+        if self._digest is None:
+            versions = sorted(
+                (node, known.record.life, known.record.version, kind)
+                for kind, table in enumerate((self._wants, self._progress))
+                for node, known in table.items()
+            )
+            found = blake2b(repr(versions).encode(), digest_size=8).digest()
+            self._digest = int.from_bytes(found, "big") >> 2
+        return self._digest
 
     @property
     def order_is_wanted(self) -> bool:
@@ -169,21 +187,16 @@ class Registry(Component):
 
     def _update(self, of_interest: bool) -> None:
         """A record is new or gone; `of_interest`: it changes what is wanted."""
-        versions = sorted(
-            (node, known.record.life, known.record.version, kind)
-            for kind, table in enumerate((self._wants, self._progress))
-            for node, known in table.items()
-        )
-        digest = blake2b(repr(versions).encode(), digest_size=8).digest()
-        self.digest = int.from_bytes(digest, "big") >> 2
+        self._digest = None
         if of_interest:
-            wants = [known.record for known in self._wants.values() if type(known.record) is Want]
-            self._union = union_all([want.interest for want in wants if want.interest is not None])
+            self._union_is_stale = True
         self._on_change(of_interest)
 
     def _say_want(self) -> None:
         self._version += 1
-        want = Want(self.host.address, self._life, self._version, self._own, self._is_ordered, 0.0)
+        want = Want(
+            self.host.address, self._life, self._version, self._own, is_ordered=self._is_ordered, age_s=0.0
+        )
         self._enter(want, encoded_bytes(want))
 
     def _refresh(self, key: int) -> None:
