@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report", "bench"),
     ("papers",),
     ("advise", "library"),
+    ("apps",),
     ("cli",),
     ("__main__",),
 )
