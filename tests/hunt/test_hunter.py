@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from roamcast.cli import app
+from roamcast.cli.hunt import app
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.accountant import account, is_wanted
 from roamcast.hunt.case import Case, read_case, write_case
@@ -135,8 +135,8 @@ def test_shrinking_keeps_the_kind_of_failure() -> None:
 
 def test_the_accountant_counts_each_kind_of_mistake() -> None:
     recorder = Recorder("run")
-    wants = {"category": "intervals", "detail": "0..10"}
-    published = {"category": "intervals", "shortest_hops": [0, 1, 1]}
+    wants: dict[str, Any] = {"category": "intervals", "detail": "0..10"}
+    published: dict[str, Any] = {"category": "intervals", "shortest_hops": [0, 1, 1]}
     one, two = (5 << 32) + 1, (5 << 32) + 2
     for record in (
         Record(0.0, "subscribed", node=1, **wants),
@@ -196,13 +196,13 @@ def test_the_command_replays_a_case(tmp_path: Path) -> None:
     case = small("flooding", settled_s=8.0)
     write_case(case, path)
     assert read_case(path) == case
-    result = CliRunner().invoke(app, ["hunt", "replay", str(path)])
+    result = CliRunner().invoke(app, ["replay", str(path)])
     assert result.exit_code == 0
     assert result.output.startswith("passed")
 
 
 def test_the_command_hunts(tmp_path: Path) -> None:
-    arguments = ["hunt", "--protocol", "flooding", "--runs", "2", "--jobs", "1", "--out", str(tmp_path), "--json"]
+    arguments = ["--protocol", "flooding", "--runs", "2", "--jobs", "1", "--out", str(tmp_path), "--json"]
     result = CliRunner().invoke(app, [*arguments, "--page", str(tmp_path / "hunt.md")])
     assert result.exit_code == 0, result.output
     answer = msgspec.json.decode(result.stdout)
