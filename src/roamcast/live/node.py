@@ -280,6 +280,7 @@ class Node:
             "subscriptions": len(self.subscriptions),
             "queue": self.backlog(),
             "restarts": self._restarts,
+            "custody": dict(zip(("events", "bytes"), self._host.protocol.in_custody(), strict=True)),
             **self._journal.counters(),
         }
 
