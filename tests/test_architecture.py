@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report", "bench"),
     ("papers",),
     ("advise", "library"),
-    ("apps",),
+    ("apps", "doors"),
     ("cli",),
     ("__main__",),
 )

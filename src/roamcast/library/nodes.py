@@ -10,7 +10,7 @@ What cannot be sent or understood is refused at the call with a `ConfigurationEr
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -184,6 +184,7 @@ class Node:
             plain=plain,
         )
         self._subscriptions: list[Subscription] = []
+        self._observers: list[Callable[[live.Delivery], None]] = []
         self._node: live.Node | None = None
 
     @classmethod
@@ -192,6 +193,7 @@ class Node:
         node = cls.__new__(cls)
         node._settings = running.settings
         node._subscriptions = []
+        node._observers = []
         node._node = running
         return node
 
@@ -249,13 +251,13 @@ class Node:
         payload: bytes = b"",
         *,
         utility: str = "",
-        cause: Event | None = None,
+        cause: Event | int | None = None,
         here: bool = False,
     ) -> Published:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
         Waits while the node has many frames to send. `utility` is a deadline or a utility curve, `cause` the event
-        that led to this one. A node does not receive its own events, unless `here` says so.
+        that led to this one, or its id. A node does not receive its own events, unless `here` says so.
         """
         node = self._running
         checked = _content(self._settings.language, content)
@@ -263,7 +265,7 @@ class Node:
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
-        event = node.publish(checked, payload, utility, NO_EVENT if cause is None else cause.id)
+        event = node.publish(checked, payload, utility, _cause(cause))
         if here:
             self.deliver(live.Delivery(event, 0, 0.0))
         return Published(event, node.neighbours)
@@ -293,6 +295,10 @@ class Node:
         self._subscriptions.append(subscription)
         return subscription
 
+    def observe(self, call: Callable[[live.Delivery], None]) -> None:
+        """`call` is told of every delivery before the subscriptions are; it asks for nothing itself."""
+        self._observers.append(call)
+
     def advertise(self, interest: str | Interest) -> None:
         """The node is going to publish such events; some protocols use it."""
         self._running.advertise(self._interest(interest))
@@ -317,6 +323,8 @@ class Node:
 
     def deliver(self, delivery: live.Delivery) -> None:
         """Hands an event to the subscriptions that it matches."""
+        for observe in self._observers:
+            observe(delivery)
         for subscription in self._subscriptions:
             subscription._offer(delivery)
 
@@ -358,6 +366,16 @@ def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
         return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"modulator: {error}") from None
+
+
+def _cause(cause: Event | int | None) -> int:
+    if isinstance(cause, Event):
+        return cause.id
+    if cause is None:
+        return NO_EVENT
+    if not NO_EVENT <= cause < 2**63:
+        raise ConfigurationError(f"cause: {cause} is not the id of an event")
+    return cause
 
 
 def _content(language: str, content: Content) -> Content:

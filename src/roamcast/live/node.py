@@ -322,6 +322,7 @@ class Node:
             "subscriptions": len(self.subscriptions) + len(self._channels),
             "queue": self.backlog(),
             "restarts": self._restarts,
+            "custody": dict(zip(("events", "bytes"), self._host.protocol.in_custody(), strict=True)),
             **self._journal.counters(),
         }
 
