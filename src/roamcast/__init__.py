@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from roamcast.delivery.settings import DeliverySettings
     from roamcast.errors import ConfigurationError
     from roamcast.library.campaigns import CampaignResult, run_campaign
-    from roamcast.library.nodes import Node, Published, Subscription
+    from roamcast.library.nodes import Node, Published, RefusedError, Subscription
     from roamcast.library.simulations import simulate
     from roamcast.library.traces import Trace, read_trace
     from roamcast.live.node import Delivery
@@ -36,6 +36,7 @@ __all__ = [
     "DeliverySettings",
     "Node",
     "Published",
+    "RefusedError",
     "Scenario",
     "Subscription",
     "Trace",
@@ -53,6 +54,7 @@ _HOMES = {
     "DeliverySettings": "delivery.settings",
     "Node": "library.nodes",
     "Published": "library.nodes",
+    "RefusedError": "library.nodes",
     "Scenario": "world.scenario",
     "Subscription": "library.nodes",
     "Trace": "library.traces",

@@ -114,7 +114,7 @@ class Network:
             life=1,
             clock=clock,
             random=Random(address),
-            on_delivery=lambda *delivery: self._delivered(address, *delivery),
+            on_delivery=lambda handed, latency_s: self._delivered(address, handed, latency_s),
             on_failure=self.failures.put_nowait,
             position=(3.0, 4.0),
         )

@@ -47,6 +47,7 @@ class Holdings:
         self._spare: list[tuple[float, int, int]] = []  # what may lose its body: worth, order, id
         self._order = 0
         self.bytes = 0
+        self.bodies = 0
         self.evicted = 0
         self.expired = 0
         for row in storage.rows():
@@ -194,6 +195,7 @@ class Holdings:
     def _enter(self, held: Held) -> None:
         self._held[held.id] = held
         self.bytes += held.size_bytes
+        self.bodies += held.size_bytes > 0
         heappush(self._ends, (held.expires_s, held.id))
         if held.is_safe and held.size_bytes:
             self._spares(held)
@@ -204,6 +206,7 @@ class Holdings:
 
     def _lose_body(self, held: Held) -> None:
         self.bytes -= held.size_bytes
+        self.bodies -= held.size_bytes > 0
         held.size_bytes = 0
 
 

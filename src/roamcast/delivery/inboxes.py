@@ -23,6 +23,7 @@ from roamcast.delivery.storage import DurableRow, StorageError
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest, union_all
+from roamcast.protocols.api import PLAIN_CHANNEL
 from roamcast.protocols.seen import SeenCache
 
 
@@ -31,8 +32,9 @@ class Handed(msgspec.Struct, frozen=True):
 
     event: Event
     hops: int
-    name: str  # of the subscription; empty: for all plain ones
-    again: bool  # it may have been handed over in an earlier life of the process
+    name: str = ""  # of the subscription; empty: for all plain ones
+    again: bool = False  # it may have been handed over in an earlier life of the process
+    channel: int = PLAIN_CHANNEL  # of a subscription with a modulator, which is none of the layer's
 
 
 Outlet = Callable[[Handed], None]
@@ -210,7 +212,7 @@ class Inboxes:
         published_s = self._now() - age_s
         is_wanted = any(published_s >= since_s and interest.matches(event) for interest, since_s in self._plain)
         if is_wanted and self._served.add(event.id):
-            self._outlet(Handed(event, hops, "", False))
+            self._outlet(Handed(event, hops))
         for inbox in list(self._named.values()):
             if (stored or not inbox.is_durable) and published_s >= inbox.since_s and inbox.interest.matches(event):
                 self._offer(inbox, Arrival(event, hops, self._now()))

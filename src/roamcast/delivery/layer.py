@@ -39,7 +39,17 @@ from roamcast.delivery.storage import MemoryStorage, Storage, StorageError
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, NUMBER_BITS, Event
 from roamcast.interests import Interest
-from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Timer, Work
+from roamcast.protocols.api import (
+    NOBODY,
+    PLAIN_CHANNEL,
+    Host,
+    Message,
+    Modulation,
+    Point,
+    Protocol,
+    Timer,
+    Work,
+)
 from roamcast.protocols.batches import encoded_bytes
 from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.contents import Contents
@@ -92,8 +102,21 @@ class ProtocolHost(Host):
     def cancel_timer(self, timer: Timer) -> None:
         self._host.cancel_timer(timer)
 
-    def deliver(self, event: Event, hops: int) -> None:
-        self._on_delivery(event, hops)
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
+        """What a modulator made for one subscription cannot be fetched from anybody, and passes as it is."""
+        if channel == PLAIN_CHANNEL:
+            self._on_delivery(event, hops)
+        else:
+            self._host.deliver(event, hops, channel)
+
+    def refused(self, channel: int, reason: str) -> None:
+        self._host.refused(channel, reason)
+
+    def cpu_s(self) -> float:
+        return self._host.cpu_s()
+
+    def machine_load(self) -> float:
+        return self._host.machine_load()
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         self._host.dropped(reason, event_id)
@@ -118,6 +141,7 @@ class DeliveryLayer(ComposedProtocol):
         self._shell = ProtocolHost(host, self._on_delivery)
         self.protocol = make(self._shell)
         self.messages: Any = self.protocol.messages | MESSAGES  # type: ignore[misc]
+        self.modulates = self.protocol.modulates  # type: ignore[misc]
         self._contents = Contents(self.protocol.messages)
         self.holdings = Holdings(MemoryStorage() if storage is None else storage, self.settings, host.now)
         self.registry = Registry(host, self.settings, self._on_records)
@@ -181,6 +205,17 @@ class DeliveryLayer(ComposedProtocol):
 
     def advertise(self, interest: Interest) -> None:
         self.protocol.advertise(interest)
+
+    def open_channel(self, channel: int, interest: Interest, modulation: Modulation) -> None:
+        self.protocol.open_channel(channel, interest, modulation)
+
+    def close_channel(self, channel: int) -> None:
+        self.protocol.close_channel(channel)
+
+    def in_custody(self) -> tuple[int, int]:
+        """Of the protocol and of the layer."""
+        events, size_bytes = self.protocol.in_custody()
+        return events + self.holdings.bodies, size_bytes + self.holdings.bytes
 
     def attach(self, name: str, interest: Interest, *, is_ordered: bool, is_durable: bool) -> None:
         """An application takes the events of a subscription with a name; `Inboxes.attach` says which."""

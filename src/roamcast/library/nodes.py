@@ -11,7 +11,7 @@ What cannot be sent or understood is refused at the call with a `ConfigurationEr
 import asyncio
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +25,9 @@ from roamcast.interests import LANGUAGES, Interest, parse_interest
 from roamcast.live import node as live
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
+from roamcast.live.journal import Standing
 from roamcast.live.keys import read_ring
+from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -43,19 +45,39 @@ class Published(msgspec.Struct, frozen=True):
     custody: int = 0  # neighbours that are known to hold it; `publish` waits for as many as it is told to
 
 
+class RefusedError(ConfigurationError):
+    """No broker runs the modulator of a subscription; the message says why."""
+
+
 class Subscription:
     """Events of one interest, in order of arrival: `async for delivery in subscription`. `close` ends it.
 
     At most `queue_max` deliveries wait for a slow reader. Then the oldest is dropped, and counted in `lost`. Nothing is
     dropped of a subscription with a name: what a slow reader has not acknowledged waits in the node. A delivery counts
     as acknowledged when the next one is asked for, or when `acknowledge` is called with it.
+
+    With a modulator the events are what it makes of those of the interest. If the node's broker refuses or stops it,
+    the loop raises `RefusedError` with the reason, once; `refusal` keeps it. `change` then takes another modulator, and
+    the loop can be begun again. The node asks again by itself when it has another home broker.
     """
 
-    def __init__(self, node: "Node", interest: Interest, queue_max: int, name: str = "") -> None:
+    def __init__(
+        self,
+        node: "Node",
+        interest: Interest,
+        queue_max: int,
+        channel: int = PLAIN_CHANNEL,
+        modulation: Modulation | None = None,
+        name: str = "",
+    ) -> None:
         self.interest = interest
+        self.channel = channel  # of its deliveries; 0 without a modulator
+        self.modulation = modulation
         self.name = name  # of a durable or ordered one; empty otherwise
         self.lost = 0
         self._current: live.Delivery | None = None  # which the reader has and has not acknowledged
+        self.refusal = ""
+        self._is_refused = False  # and the reader has not been told yet
         self._node = node
         self._waiting: deque[live.Delivery] = deque()
         self._queue_max = queue_max
@@ -71,6 +93,9 @@ class Subscription:
         while not self._waiting:
             if not self._is_open:
                 raise StopAsyncIteration
+            if self._is_refused:
+                self._is_refused = False
+                raise RefusedError(self.refusal)
             self._arrived.clear()
             await self._arrived.wait()
         delivery = self._waiting.popleft()
@@ -84,10 +109,19 @@ class Subscription:
         if self.name and self._is_open:
             self._node._acknowledge(self.name, delivery.event.id)
 
-    def change(self, interest: str | Interest) -> None:
-        """From now on it is about this interest instead; what waits stays."""
+    def change(
+        self,
+        interest: str | Interest | None = None,
+        *,
+        modulator: str | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """From now on it is about this interest, or has this modulator with these inputs, instead; what waits stays.
+        Only a subscription that was made with a modulator can have another one."""
         if self._is_open:
-            self._node._change(self, interest)
+            self._node._change(self, interest, modulator, inputs)
+            self.refusal = ""
+            self._is_refused = False
 
     def close(self) -> None:
         """The node no longer asks for these events; those that wait can still be read. Closing twice does nothing."""
@@ -95,13 +129,22 @@ class Subscription:
             self._node._end(self)
 
     def _offer(self, delivery: live.Delivery) -> None:
-        if delivery.subscription != self.name or not (self.name or self.interest.matches(delivery.event)):
+        if delivery.channel != self.channel or delivery.subscription != self.name:
             return
+        if self.channel == PLAIN_CHANNEL and not self.name and not self.interest.matches(delivery.event):
+            return
+        self.refusal = ""
         if not self.name and len(self._waiting) == self._queue_max:
             self._waiting.popleft()
             self.lost += 1
         self._waiting.append(delivery)
         self._arrived.set()
+
+    def _refuse(self, channel: int, reason: str) -> None:
+        if channel == self.channel:
+            self.refusal = reason
+            self._is_refused = True
+            self._arrived.set()
 
     def _stop(self) -> None:
         self._is_open = False
@@ -172,6 +215,7 @@ class Node:
         )
         self._subscriptions: list[Subscription] = []
         self._named = 0
+        self._observers: list[Callable[[live.Delivery], None]] = []
         self._node: live.Node | None = None
 
     @classmethod
@@ -181,13 +225,14 @@ class Node:
         node._settings = running.settings
         node._subscriptions = []
         node._named = 0
+        node._observers = []
         node._node = running
         return node
 
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self.deliver)
+        self._node = await live.Node.open(self._settings, self.deliver, on_refused=self._refused)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -209,6 +254,12 @@ class Node:
     def counters(self) -> dict[str, Any]:
         """What it has sent, received, delivered and dropped so far."""
         return self._running.counters()
+
+    @property
+    def standing(self) -> dict[str, Standing]:
+        """What the node is in the network's structure, by aspect: with overlays, `standing["home"].peer` is its home
+        broker. Which aspects there are depends on the protocol; -1 means no node."""
+        return self._running.standing()
 
     @property
     def address(self) -> int:
@@ -233,7 +284,7 @@ class Node:
         payload: bytes = b"",
         *,
         utility: str = "",
-        cause: Event | None = None,
+        cause: Event | int | None = None,
         here: bool = False,
         ttl_s: float | None = None,
         priority: float = 1.0,
@@ -243,7 +294,7 @@ class Node:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
         Waits while the node has many frames to send. `utility` is a deadline or a utility curve, `cause` the event
-        that led to this one. A node does not receive its own events, unless `here` says so.
+        that led to this one, or its id. A node does not receive its own events, unless `here` says so.
 
         Short for a utility: the event is of no use after `ttl_s`, and worth `priority`; where there is no room for all,
         or no time, those worth more go first. On a node that repairs, `publish` returns when so many neighbours hold
@@ -256,7 +307,7 @@ class Node:
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
-        event = node.publish(checked, payload, utility, NO_EVENT if cause is None else cause.id)
+        event = node.publish(checked, payload, utility, _cause(cause))
         if here:
             self.deliver(live.Delivery(event, 0, 0.0))
         layer = node.durability.layer
@@ -266,24 +317,45 @@ class Node:
         return Published(event, node.neighbours, layer is not None, holders)
 
     def subscribe(
-        self, interest: str | Interest, *, queue_max: int = QUEUE_MAX, durable: str = "", ordered: bool = False
+        self,
+        interest: str | Interest,
+        *,
+        modulator: str | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        queue_max: int = QUEUE_MAX,
+        durable: str = "",
+        ordered: bool = False,
     ) -> Subscription:
         """Asks for events from now on. Iterate over the answer; several subscriptions may overlap.
 
         `durable` names a subscription that goes on while the process is down, on a node with a journal. `ordered`: the
         events of each publisher come in the order in which it published them, on a node that repairs.
-        """
+
+        `modulator` is a function that the node's broker applies to the events of this subscription before it sends
+        them, and `inputs` static data that the function uses. Only `overlays` has brokers that run modulators."""
         if queue_max < 1:
             raise ConfigurationError(f"queue_max = {queue_max}: must be at least 1")
+        asked = self._interest(interest)
+        if modulator is not None:
+            if durable or ordered:
+                raise ConfigurationError("subscribe: one with a modulator can be neither durable nor ordered")
+            modulation = _modulation(modulator, inputs)
+            channel = self._running.open_channel(asked, modulation)
+            subscription = Subscription(self, asked, queue_max, channel, modulation)
+        elif durable or ordered:
+            return self._subscribe_by_name(asked, queue_max, durable=durable, ordered=ordered)
+        else:
+            subscription = Subscription(self, asked, queue_max)
+            self._running.subscribe(asked)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def _subscribe_by_name(self, asked: Interest, queue_max: int, *, durable: str, ordered: bool) -> Subscription:
         self._named += 1
-        name = durable or (f"\0{self._named}" if ordered else "")
-        subscription = Subscription(self, self._interest(interest), queue_max, name)
+        subscription = Subscription(self, asked, queue_max, name=durable or f"\0{self._named}")
         self._subscriptions.append(subscription)
         try:
-            if name:
-                self._running.attach(name, subscription.interest, ordered=ordered, durable=bool(durable))
-            else:
-                self._running.subscribe(subscription.interest)
+            self._running.attach(subscription.name, asked, ordered=ordered, durable=bool(durable))
         except ConfigurationError:
             self._subscriptions.remove(subscription)
             raise
@@ -294,6 +366,10 @@ class Node:
         for subscription in [each for each in self._subscriptions if each.name == durable]:
             subscription.close()
         self._running.durability.forget(durable)
+
+    def observe(self, call: Callable[[live.Delivery], None]) -> None:
+        """`call` is told of every delivery before the subscriptions are; it asks for nothing itself."""
+        self._observers.append(call)
 
     def advertise(self, interest: str | Interest) -> None:
         """The node is going to publish such events; some protocols use it."""
@@ -319,13 +395,29 @@ class Node:
 
     def deliver(self, delivery: live.Delivery) -> None:
         """Hands an event to the subscriptions that it matches."""
+        for observe in self._observers:
+            observe(delivery)
         for subscription in self._subscriptions:
             subscription._offer(delivery)
 
-    def _change(self, subscription: Subscription, interest: str | Interest) -> None:
-        wanted, before = self._interest(interest), subscription.interest
+    def _change(
+        self,
+        subscription: Subscription,
+        interest: str | Interest | None,
+        modulator: str | None,
+        inputs: Mapping[str, bytes] | None,
+    ) -> None:
+        before = subscription.interest
         if subscription.name:
             raise ConfigurationError("change: close a subscription with a name, and subscribe again")
+        wanted = before if interest is None else self._interest(interest)
+        if subscription.modulation is not None:
+            modulation = subscription.modulation if modulator is None else _modulation(modulator, inputs)
+            self._running.change_channel(subscription.channel, wanted, modulation)
+            subscription.interest, subscription.modulation = wanted, modulation
+            return
+        if modulator is not None:
+            raise ConfigurationError("subscription: it was made without a modulator")
         self._running.subscribe(wanted)  # first the new one, so that nothing is missed between the two
         subscription.interest = wanted
         self._running.unsubscribe(before)
@@ -335,11 +427,34 @@ class Node:
         subscription._stop()
         if subscription.name:
             self._running.detach(subscription.name)
-        else:
+        elif subscription.channel == PLAIN_CHANNEL:
             self._running.unsubscribe(subscription.interest)
+        else:
+            self._running.close_channel(subscription.channel)
+
+    def _refused(self, channel: int, reason: str) -> None:
+        for subscription in self._subscriptions:
+            subscription._refuse(channel, reason)
 
     def _acknowledge(self, name: str, event_id: int) -> None:
         self._running.durability.acknowledge(name, event_id)
+
+
+def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    try:
+        return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"modulator: {error}") from None
+
+
+def _cause(cause: Event | int | None) -> int:
+    if isinstance(cause, Event):
+        return cause.id
+    if cause is None:
+        return NO_EVENT
+    if not NO_EVENT <= cause < 2**63:
+        raise ConfigurationError(f"cause: {cause} is not the id of an event")
+    return cause
 
 
 def _utility(utility: str, ttl_s: float | None, priority: float) -> str:

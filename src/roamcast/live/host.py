@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
+import psutil
 
 from roamcast.delivery.inboxes import Handed
 from roamcast.delivery.layer import DeliveryLayer
@@ -29,7 +30,7 @@ from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
-from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
+from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
@@ -72,6 +73,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         random: Random,
         on_delivery: Callable[[Handed, float], None],
         on_failure: Callable[[Failure], None],
+        on_refused: Callable[[int, str], None] = lambda channel, reason: None,
         guard: Guard | None = None,
         position: Point | None = None,
         site: Site | None = None,
@@ -90,6 +92,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._moved_s = clock.now()
         self._journal = journal
         self._on_delivery = on_delivery
+        self._on_refused = on_refused
         self._on_failure = on_failure
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
@@ -149,8 +152,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         if pending is not None:
             pending.cancel()
 
-    def deliver(self, event: Event, hops: int) -> None:
-        self.hand_over(Handed(event, hops, "", False))
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
+        self.hand_over(Handed(event, hops, channel=channel))
 
     def hand_over(self, handed: Handed) -> bool:
         """Hands an event to the application; false if this node may not have it."""
@@ -165,6 +168,15 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
         self._loop.call_soon(self._on_delivery, handed, latency_s)
         return True
+
+    def refused(self, channel: int, reason: str) -> None:
+        self._loop.call_soon(self._on_refused, channel, reason)
+
+    def cpu_s(self) -> float:
+        return time.thread_time()
+
+    def machine_load(self) -> float:
+        return max(psutil.cpu_percent(interval=None), psutil.virtual_memory().percent) / 100
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         self._journal.dropped(reason, event_id)

@@ -7,7 +7,7 @@ the network's name is the run. Shortest paths are not known outside the simulato
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
@@ -24,6 +24,14 @@ _ASPECTS_MAX = 32
 _PLACE_CHARACTERS_MAX = 64
 
 
+class Standing(NamedTuple):
+    """What the protocol last said of one aspect of this node, such as its home broker."""
+
+    peer: int  # `NOBODY` if it is about no other node
+    value: float
+    detail: str
+
+
 class Journal:
     """Counts, and records if a trace is kept. Refuses with `PeerError` what a peer's message put out of range."""
 
@@ -38,12 +46,12 @@ class Journal:
         self._bytes: Counter[tuple[str, Category]] = Counter()
         self.lost: Counter[Drop] = Counter()  # datagrams that were dropped, by reason
         self._dropped: Counter[str] = Counter()
+        self.standing: dict[str, Standing] = {}  # what the node is in the protocol's structure, by aspect
         self._published = 0
         self._delivered = 0
         self._frames_received = 0
         self._sends_failed = 0
         self._system_refused = 0
-        self._structure: dict[str, str] = {}  # what the node is in the protocol's structure, by aspect
 
     def subscribed(self, language: str, interest: str) -> None:
         self._interest("subscribed", language, interest)
@@ -108,8 +116,8 @@ class Journal:
 
     def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
         _require_range("peer", peer, NOBODY, _INT64_MAX)
-        if aspect in self._structure or len(self._structure) < _ASPECTS_MAX:
-            self._structure[aspect] = _place(peer, value, detail)
+        if aspect in self.standing or len(self.standing) < _ASPECTS_MAX:
+            self.standing[aspect] = Standing(peer, value, detail)
         if self._trace is not None:
             self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 
@@ -128,7 +136,7 @@ class Journal:
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
-            "structure": dict(sorted(self._structure.items())),
+            "structure": {aspect: _words(standing) for aspect, standing in sorted(self.standing.items())},
             "trace_rows_lost": 0 if self._trace is None else self._trace.rows_lost,
         }
 
@@ -175,8 +183,9 @@ class Journal:
         self._bytes_this_second.clear()
 
 
-def _place(peer: int, value: float, detail: str) -> str:
+def _words(standing: Standing) -> str:
     """An aspect of the structure in a few words, such as `peer 4, 2, root 7`."""
+    peer, value, detail = standing
     parts = (f"peer {peer}" if peer != NOBODY else "", f"{value:g}" if value else "", detail)
     return ", ".join(filter(None, parts))[:_PLACE_CHARACTERS_MAX]
 
