@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from roamcast.cli import app
+from roamcast.cli import commands
 from roamcast.errors import ConfigurationError
 from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
@@ -247,7 +247,7 @@ def test_a_schema_that_is_none_is_refused_in_one_line(tmp_path: Path, content: b
     if content is not None:
         path.write_bytes(content)
     arguments = ["node", "--address", "1", "--peer", "127.0.0.1:9", "--language", "content", "--schema", str(path)]
-    answer = CliRunner().invoke(app, arguments)
+    answer = CliRunner().invoke(commands, arguments)
     refusal = str(answer.exception)
     assert isinstance(answer.exception, ConfigurationError)
     assert refusal.startswith(f"--schema {str(path)!r}: ")
@@ -257,7 +257,7 @@ def test_a_schema_that_is_none_is_refused_in_one_line(tmp_path: Path, content: b
 
 def test_a_schema_needs_the_language_that_uses_it() -> None:
     arguments = ["node", "--address", "1", "--peer", "127.0.0.1:9", "--schema", str(SCHEMA)]
-    answer = CliRunner().invoke(app, arguments)
+    answer = CliRunner().invoke(commands, arguments)
     assert "--schema: only for --language content" in str(answer.exception)
 
 

@@ -18,7 +18,7 @@ import pytest
 from typer.exceptions import TyperException
 from typer.testing import CliRunner
 
-from roamcast.cli import app
+from roamcast.cli import commands
 from roamcast.live.keys import new_ring, write_ring
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -27,7 +27,7 @@ PATIENCE_S = 20.0
 
 def refusal(*arguments: str) -> str:
     """What a command is refused with."""
-    answer = CliRunner().invoke(app, ["node", *arguments], standalone_mode=False)
+    answer = CliRunner().invoke(commands, ["node", *arguments], standalone_mode=False)
     assert answer.exception is not None, answer.output
     error = answer.exception
     text = error.format_message() if isinstance(error, TyperException) else str(error)
@@ -36,7 +36,7 @@ def refusal(*arguments: str) -> str:
 
 
 def printed_config(*arguments: str) -> dict[str, Any]:
-    answer = CliRunner().invoke(app, ["node", *arguments, "--print-config"])
+    answer = CliRunner().invoke(commands, ["node", *arguments, "--print-config"])
     assert answer.exit_code == 0, answer.output
     return tomllib.loads(answer.output)
 
@@ -90,7 +90,7 @@ def test_options_win_over_the_file_and_files_are_relative_to_it(tmp_path: Path) 
 def test_a_printed_file_says_the_same_as_the_options_it_was_made_from(tmp_path: Path) -> None:
     options = ["--address", "7", "--interface", "lo", "--interface", "eth9", "--language", "topics", "--range", "50"]
     options += ["--subscribe", 'a "quoted" topic/**', "--set", "period_s=2", "--json", "--trace", str(tmp_path / "t")]
-    answer = CliRunner().invoke(app, ["node", *options, "--print-config"])
+    answer = CliRunner().invoke(commands, ["node", *options, "--print-config"])
     (tmp_path / "node.toml").write_text(answer.output)
     assert printed_config("--config", str(tmp_path / "node.toml")) == tomllib.loads(answer.output)
     assert tomllib.loads(answer.output)["interface"] == ["lo", "eth9"]
@@ -201,7 +201,7 @@ def test_a_service_says_what_it_does_and_follows_its_file(tmp_path: Path, system
 
 
 def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path) -> None:
-    answer = CliRunner().invoke(app, ["node", "--print-unit"])
+    answer = CliRunner().invoke(commands, ["node", "--print-unit"])
     assert answer.exit_code == 0
     assert f"ExecStart={sys.executable} -m roamcast node --config" in answer.output
     assert "WatchdogSec=" in answer.output

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roamcast.cli import app
+from roamcast.cli import commands
 from roamcast.cli.node import _dependencies, _site
 from roamcast.errors import ConfigurationError
 
@@ -43,8 +43,8 @@ def test_nonsense_is_refused_in_one_line(text: str, language: str, reason: str) 
 def test_dependencies_belong_to_a_site() -> None:
     options = ["node", "--address", "1", "--protocol", "somer", "--dependencies", SPECIFICATION, "--duration", "0.1"]
     options += ["--peer", "127.0.0.1:9"]
-    refused = CliRunner().invoke(app, options)
+    refused = CliRunner().invoke(commands, options)
     assert isinstance(refused.exception, ConfigurationError)
     assert "--dependencies, --site and --range" in str(refused.exception)
-    accepted = CliRunner().invoke(app, [*options, "--site", "100x100", "--range", "30"])
+    accepted = CliRunner().invoke(commands, [*options, "--site", "100x100", "--range", "30"])
     assert accepted.exit_code == 0, accepted.output

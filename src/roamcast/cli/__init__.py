@@ -22,6 +22,7 @@ from roamcast import FORM, __version__
 from roamcast.errors import ConfigurationError
 
 EXTRAS = {
+    "aiohttp": "apps",
     "altair": "report",
     "jinja2": "report",
     "pandas": "report",
@@ -48,9 +49,11 @@ COMMANDS = {
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "capacity": "Find the highest rate of publication that each protocol sustains.",
     "node": "Run a live node over UDP.",
+    "app": "Run an application on live nodes, with pages in a browser.",
     "key": "Make and change the key of a live network; say who is a member.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
+    "hunt": "Hunt for failures: random networks with faults, judged by checkers.",
     "bench": "Measure speed and fidelity.",
 }
 
@@ -75,7 +78,7 @@ class _Commands(TyperGroup):
         return _LazyCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
 
-app = typer.Typer(
+commands = typer.Typer(
     cls=_Commands,
     pretty_exceptions_enable=False,
     invoke_without_command=True,
@@ -83,7 +86,7 @@ app = typer.Typer(
 )
 
 
-@app.callback()
+@commands.callback()
 def _roamcast(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
@@ -104,7 +107,7 @@ def _roamcast(
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and exits."""
     try:
-        status = app(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
+        status = commands(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
     except ConfigurationError as error:
         _refuse(str(error))
     except TyperException as error:

@@ -51,8 +51,8 @@ class Ring:
 
     def _launch(self, address: int) -> None:
         host, port = self._endpoints[address]
-        options = ["--address", str(address), "--listen", f"{host}:{port}", "--language", "intervals", "--subscribe", "0..1000"]
-        options += ["--json"]
+        options = ["--address", str(address), "--listen", f"{host}:{port}", "--json"]
+        options += ["--language", "intervals", "--subscribe", "0..1000"]
         for neighbour in beside(address):
             options += ["--peer", "{}:{}".format(*self._endpoints[neighbour])]
         settings = dict(SETTINGS[self._protocol])
