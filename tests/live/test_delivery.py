@@ -35,7 +35,8 @@ def pair(places: list[str], tmp_path: Path, **options: Any) -> tuple[Callable[..
 
     def maker(own: int, other: int) -> Callable[..., roamcast.Node]:
         def make(**more: Any) -> roamcast.Node:
-            settings = {"protocol": "flooding", "journal": tmp_path / str(own), "delivery": QUICK} | options | more
+            settings: dict[str, Any] = {"protocol": "flooding", "journal": tmp_path / str(own), "delivery": QUICK}
+            settings |= options | more
             return roamcast.Node(own + 1, listen=places[own], peers=[places[other]], **settings)
 
         return make
