@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from roamcast.form import settle
 
 if TYPE_CHECKING:
+    from roamcast.delivery.settings import DeliverySettings
     from roamcast.errors import ConfigurationError
     from roamcast.library.campaigns import CampaignResult, run_campaign
     from roamcast.library.nodes import Node, Published, RefusedError, Subscription, wasm_modulator
@@ -33,6 +34,7 @@ __all__ = [
     "CampaignResult",
     "ConfigurationError",
     "Delivery",
+    "DeliverySettings",
     "Node",
     "Published",
     "RefusedError",
@@ -51,6 +53,7 @@ _HOMES = {
     "CampaignResult": "library.campaigns",
     "ConfigurationError": "errors",
     "Delivery": "live.node",
+    "DeliverySettings": "delivery.settings",
     "Node": "library.nodes",
     "Published": "library.nodes",
     "RefusedError": "library.nodes",
