@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from roamcast.errors import ConfigurationError
 
+OUT = Path("results/flood-watch.html")
 Role = Literal["station", "vehicle", "team"]
 
 
@@ -18,7 +19,7 @@ def flood_watch(
     demo: Annotated[bool, typer.Option("--demo", help="Run everything on this machine.")] = False,
     seconds: Annotated[float, typer.Option(help="How long the demonstration runs.")] = 60.0,
     stay: Annotated[bool, typer.Option("--stay", help="Run the demonstration until interrupted.")] = False,
-    out: Annotated[Path, typer.Option(help="Where the demonstration leaves its page.")] = Path("results/flood-watch.html"),
+    out: Annotated[Path, typer.Option(help="Where the demonstration leaves its page.")] = OUT,
     page: Annotated[str, typer.Option(help="Where a team's page is served, HOST:PORT.")] = "127.0.0.1:8080",
     seed: Annotated[int, typer.Option(min=0, help="Of the land and its storms; the same on all machines.")] = 7,
     address: Annotated[int | None, typer.Option(help="Vehicles: 1 to 99, station: 100, teams: 200 to 299.")] = None,
@@ -43,7 +44,7 @@ def flood_watch(
             return
         if role is None:
             raise ConfigurationError("role: say what this machine is (station, vehicle, team), or --demo")
-        settings = {
+        settings: dict[str, Any] = {
             "address": address,
             "listen": listen,
             "peers": peer or (),
@@ -74,7 +75,7 @@ async def _demo(seed: int, page: str, seconds: float, out: Path) -> None:
 
 async def _part(
     role: Role,
-    settings: dict[str, object],
+    settings: dict[str, Any],
     place: tuple[float, float],
     seed: int,
     page: str,
@@ -92,7 +93,7 @@ async def _part(
 
     if role == "station" and settings["address"] is None and settings["identity"] is None:
         settings["address"] = STATION_ADDRESS
-    node = roamcast.Node(protocol="overlays", parameters=PARAMETERS, position=place, **settings)  # type: ignore[arg-type]
+    node = roamcast.Node(protocol="overlays", parameters=PARAMETERS, position=place, **settings)
     async with node:
         typer.echo(f"{role}: node {node.address} {node.endpoint}".rstrip())
         if role == "station":

@@ -25,7 +25,7 @@ from roamcast.apps.flood_watch.terrain import AREA_M, terrain
 from roamcast.apps.flood_watch.vehicle import run_vehicle
 from roamcast.apps.server import PageServer
 
-RANGE_M = 2600.0
+RANGE_M = 1900.0
 TEAMS: tuple[tuple[str, Box], ...] = (("Team North", (34, 18, 74, 48)), ("Team South", (30, 56, 70, 90)))
 NOBODY_YET = "127.0.0.1:9"  # a node without any link would look for neighbours on all interfaces
 Place = tuple[float, float]

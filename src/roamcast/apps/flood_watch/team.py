@@ -146,7 +146,8 @@ class Team:
             if place is not None:
                 self.node.move(*place)
             home = self.node.standing["home"].peer if "home" in self.node.standing else -1
-            if not self._homes or self._homes[-1][1] != home:
+            before = self._homes[-1][1] if self._homes else -1
+            if home != before:
                 self._homes.append((time.time(), home))
             self._tell(self._state())
             self._tell(self._map())
@@ -165,7 +166,8 @@ class Team:
 
     def snapshot(self) -> list[dict[str, Any]]:
         """Everything that a page needs to begin."""
-        land = {"kind": "land", "size": SIZE, "area_m": AREA_M, "dm": np.rint(self._ground * 10).astype(int).ravel().tolist()}
+        heights_dm = np.rint(self._ground * 10).astype(int).ravel().tolist()
+        land = {"kind": "land", "size": SIZE, "area_m": AREA_M, "dm": heights_dm}
         return [land, self._state(), self._map(), *([self._shown] if self._shown else [])]
 
     def _on_box(self, request: Request) -> dict[str, Any]:

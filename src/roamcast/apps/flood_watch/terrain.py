@@ -23,7 +23,8 @@ def terrain(seed: int) -> Grid:
     ground = ground * RELIEF_M + (np.abs(across) / SIZE) * 60.0
     ground += np.linspace(FALL_M, 0.0, SIZE)[:, None]
     ground -= BED_M * np.exp(-((across / 1.8) ** 2))
-    return np.round(ground - ground.min(), 2)
+    heights: Grid = np.round(ground - ground.min(), 2)
+    return heights
 
 
 def terrain_bytes(ground: Grid) -> bytes:

@@ -56,7 +56,7 @@ function draw() {
   pen.imageSmoothingEnabled = true;
   pen.drawImage(landImage, 0, 0, canvas.width, canvas.height);
   const box = shownBox();
-  pen.fillStyle = "rgb(10 18 26 / 42%)";
+  pen.fillStyle = "rgb(10 18 26 / 32%)";
   const [left, top, right, bottom] = box.map((edge) => edge * scale);
   pen.beginPath();
   pen.rect(0, 0, canvas.width, canvas.height);
