@@ -55,7 +55,10 @@ def flood_watch(
         }
         place = _numbers("position", position, 2)
         watched = tuple(int(edge) for edge in _numbers("box", box, 4))
-        asyncio.run(_part(role, settings, (place[0], place[1]), seed, page, name, watched, level))
+        if role == "team":
+            asyncio.run(_team(settings, (place[0], place[1]), seed, page=page, name=name, box=watched, level_m=level))
+        else:
+            asyncio.run(_part(role, settings, (place[0], place[1]), seed))
 
 
 async def _demo(seed: int, page: str, seconds: float, out: Path) -> None:
@@ -73,42 +76,46 @@ async def _demo(seed: int, page: str, seconds: float, out: Path) -> None:
             typer.echo(f"recording: {out}")
 
 
-async def _part(
-    role: Role,
+async def _part(role: Role, settings: dict[str, Any], place: tuple[float, float], seed: int) -> None:
+    """A station or a vehicle."""
+    import roamcast
+    from roamcast.apps.flood_watch.network import PARAMETERS, STATION_ADDRESS
+    from roamcast.apps.flood_watch.station import run_station
+    from roamcast.apps.flood_watch.vehicle import run_vehicle
+
+    if role == "station" and settings["address"] is None and settings["identity"] is None:
+        settings["address"] = STATION_ADDRESS
+    async with roamcast.Node(protocol="overlays", parameters=PARAMETERS, position=place, **settings) as node:
+        typer.echo(f"{role}: node {node.address} {node.endpoint}".rstrip())
+        await (run_station(node, seed) if role == "station" else run_vehicle(node, lambda: place))
+
+
+async def _team(
     settings: dict[str, Any],
     place: tuple[float, float],
     seed: int,
+    *,
     page: str,
     name: str,
     box: tuple[int, ...],
     level_m: float,
 ) -> None:
     import roamcast
-    from roamcast.apps.flood_watch.network import PARAMETERS, STATION_ADDRESS
-    from roamcast.apps.flood_watch.station import run_station
+    from roamcast.apps.flood_watch.network import PARAMETERS
     from roamcast.apps.flood_watch.team import Team
     from roamcast.apps.flood_watch.terrain import terrain
-    from roamcast.apps.flood_watch.vehicle import run_vehicle
     from roamcast.apps.server import PageServer
 
-    if role == "station" and settings["address"] is None and settings["identity"] is None:
-        settings["address"] = STATION_ADDRESS
-    node = roamcast.Node(protocol="overlays", parameters=PARAMETERS, position=place, **settings)
-    async with node:
-        typer.echo(f"{role}: node {node.address} {node.endpoint}".rstrip())
-        if role == "station":
-            await run_station(node, seed)
-        elif role == "vehicle":
-            await run_vehicle(node, lambda: place)
-        else:
-            left, top, right, bottom = box
-            team = Team(node, name, terrain(seed), (left, top, right, bottom), level_m)
-            team.place = lambda: place
-            server = PageServer(page)
-            team.serve(server)
-            async with server:
-                typer.echo(f"page: {server.url}")
-                await team.run()
+    left, top, right, bottom = box
+    async with roamcast.Node(protocol="overlays", parameters=PARAMETERS, position=place, **settings) as node:
+        typer.echo(f"team: node {node.address} {node.endpoint}".rstrip())
+        team = Team(node, name, terrain(seed), (left, top, right, bottom), level_m)
+        team.place = lambda: place
+        server = PageServer(page)
+        team.serve(server)
+        async with server:
+            typer.echo(f"page: {server.url}")
+            await team.run()
 
 
 def _numbers(field: str, text: str, count: int) -> list[float]:
