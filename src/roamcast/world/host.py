@@ -6,7 +6,19 @@ from typing import Any, Final
 import msgspec
 
 from roamcast.events import NO_EVENT, Event
-from roamcast.protocols.api import NOBODY, Host, Listener, Message, Oracle, Point, Protocol, Site, Timer, Work
+from roamcast.protocols.api import (
+    NOBODY,
+    PLAIN_CHANNEL,
+    Host,
+    Listener,
+    Message,
+    Oracle,
+    Point,
+    Protocol,
+    Site,
+    Timer,
+    Work,
+)
 from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
@@ -50,6 +62,7 @@ class HostServices:
         self.on_delivery = on_delivery
         self.processing = processing if processing.takes_time else None
         self.seed = seed
+        self.mishaps: dict[str, int] = {}  # what faulty hosts did to messages and timers, by kind of incident
 
 
 class SimulatedHost(Host):
@@ -89,7 +102,15 @@ class SimulatedHost(Host):
             match_s, root_s = self._processing.match_s * slowness, self._processing.root_s * slowness
             self._processor = Processor(self._scheduler, protocol, match_s, root_s)
             listener = self._processor
-        self._fragmentation.attach(self.address, self.life, listener, type(protocol).messages)
+        self._fragmentation.attach(self.address, self.life, self.guarded(listener), type(protocol).messages)
+
+    def guarded(self, listener: Listener) -> Listener:
+        """Whom the link tells: `listener`, or what stands before it (`faulty.py`)."""
+        return listener
+
+    def resumes_s(self) -> float:
+        """When the node goes on: now, unless it is paused."""
+        return self._scheduler.now
 
     def end_life(self) -> None:
         self._timers.clear()
@@ -178,7 +199,7 @@ class SimulatedHost(Host):
             assert self._protocol is not None
             self._protocol.on_timer(timer)
 
-    def deliver(self, event: Event, hops: int) -> None:
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
         self._recorder.delivered(self._scheduler.now, self.address, event, hops)
         if self._on_delivery is not None:
             self._on_delivery(self.address, event)

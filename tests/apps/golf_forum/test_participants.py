@@ -26,7 +26,7 @@ def run(work: Callable[..., Awaitable[None]], *devices: Device) -> None:
                 made = Participant(device, parameters=PARAMETERS, listen="127.0.0.1:0", discover=False)
                 participants.append(await stack.enter_async_context(made))
             for one in participants:
-                one.node.set_peers([other.node.endpoint for other in participants if other is not one])
+                one.node.link([other.node.endpoint for other in participants if other is not one])
             await asyncio.wait_for(work(*participants), PATIENCE_S)
 
     asyncio.run(connected())

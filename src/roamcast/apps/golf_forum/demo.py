@@ -173,7 +173,7 @@ class Demo:
             for number, participant in self.participants.items():
                 participant.node.move(*self.course.place(number, t_s))
                 if near[number] != links.get(number):
-                    participant.node.set_peers([self.participants[other].node.endpoint for other in near[number]])
+                    participant.node.link([self.participants[other].node.endpoint for other in near[number]])
             links = near
             self.story.tell("places", at=self.course.places(t_s))
             await asyncio.sleep(TICK_S)
