@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import queue
+import socket
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -46,9 +47,13 @@ class Client:
         info = self.paho.publish(topic, payload, qos, retain)
         await asyncio.to_thread(info.wait_for_publish, PATIENCE_S)
 
+    def die(self) -> None:
+        """Its connection breaks without a goodbye."""
+        cast(socket.socket, self.paho.socket()).shutdown(socket.SHUT_RDWR)
+
     async def next(self) -> tuple[str, bytes]:
         message = await self.next_message()
-        return message.topic, message.payload
+        return message.topic, bytes(message.payload)
 
     async def next_message(self) -> paho.MQTTMessage:
         return await asyncio.to_thread(self.messages.get, timeout=PATIENCE_S)

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import random
-import socket
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.doors.clients import connected, ready
@@ -90,9 +90,7 @@ def test_the_will_of_a_client_that_dies_reaches_another_node() -> None:
             await (await ready(watcher)).subscribe("status/#", 1)
             async with connected(here, will=will) as robot:
                 await ready(robot)
-                died = robot.paho.socket()
-                assert died is not None
-                died.shutdown(socket.SHUT_RDWR)
+                robot.die()
                 assert await watcher.next() == ("status/robot", b"gone")
             async with connected(here, will=("status/other", b"gone", 0, False)) as other:
                 await ready(other)
@@ -107,7 +105,7 @@ def test_the_will_of_a_client_that_dies_reaches_another_node() -> None:
 def test_a_session_gets_what_came_while_its_client_was_away() -> None:
     async def work() -> None:
         table = {"mqtt": {"listen": ANYWHERE, "queue": 3}}
-        session = {"client_id": "logger", "clean_session": False}
+        session: dict[str, Any] = {"client_id": "logger", "clean_session": False}
         async with row(OPEN, table) as (here, there), connected(here) as one:
             await ready(one)
             async with connected(there, **session) as logger:
@@ -151,9 +149,7 @@ def test_users_may_do_what_the_rules_say(tmp_path: Path) -> None:
                 await alice.publish("fire/north", b"allowed", qos=1)
                 for client in (alice, bob):
                     assert await client.next() == ("fire/north", b"allowed")
-                died = alice.paho.socket()
-                assert died is not None
-                died.shutdown(socket.SHUT_RDWR)
+                alice.die()
                 await until(lambda: doors.gate.refused["mqtt"] >= 4 + 1 + 1 + 2 + 1)
             assert doors.gate.published["mqtt"] == 1
 
