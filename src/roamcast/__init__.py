@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from roamcast.form import settle
 
 if TYPE_CHECKING:
+    from roamcast.delivery.settings import DeliverySettings
     from roamcast.errors import ConfigurationError
     from roamcast.library.campaigns import CampaignResult, run_campaign
     from roamcast.library.nodes import Node, Published, RefusedError, Subscription
@@ -32,6 +33,7 @@ __all__ = [
     "CampaignResult",
     "ConfigurationError",
     "Delivery",
+    "DeliverySettings",
     "Node",
     "Published",
     "RefusedError",
@@ -49,6 +51,7 @@ _HOMES = {
     "CampaignResult": "library.campaigns",
     "ConfigurationError": "errors",
     "Delivery": "live.node",
+    "DeliverySettings": "delivery.settings",
     "Node": "library.nodes",
     "Published": "library.nodes",
     "RefusedError": "library.nodes",
