@@ -177,7 +177,9 @@ class DoorBroker(Broker):
     ) -> None:
         if isinstance(reader, _Reader):
             reader.session = client_session
-        await super()._handle_client_session(reader, writer, client_session, handler, server, listener_name)
+        await super()._handle_client_session(
+            reader, writer, client_session, handler, server=server, listener_name=listener_name
+        )
 
     async def _topic_filtering(self, session: Session, topic: str, action: Action) -> bool:
         if action == Action.PUBLISH:
