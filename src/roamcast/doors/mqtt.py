@@ -14,24 +14,17 @@ For MQTT 5 there is the bridge to a broker of one's own (`mqtt_bridge.py`).
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
-from typing import Any
 
 from roamcast.doors.access import Access
 from roamcast.doors.gate import Arrival, Gate
 from roamcast.doors.mqtt_broker import DoorBroker
+from roamcast.doors.mqtt_retained import Kind, RetainedExchange, Tasks
 from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
-from roamcast.doors.retained import ASK, RETAIN, STAMP, Kept, Retained, asked, question, read_stamp, written_stamp
+from roamcast.doors.retained import ASK, RETAIN
 from roamcast.doors.settings import MqttEntry, endpoint
 from roamcast.errors import ConfigurationError
-from roamcast.events import Event
 from roamcast.interests.topics import Topics
 from roamcast.library.nodes import Subscription
-
-ASK_AFTER_S = (0.2, 1.0, 4.0)
-"""When a node that begins to want topics asks for what is retained: its interest takes a while to be known."""
-
-AGAIN_AFTER_S = 0.5  # an origin publishes a message again at most this often
 
 
 class MqttDoor:
@@ -43,13 +36,11 @@ class MqttDoor:
         self.queue_max = entry.queue
         self._entry = entry
         self._listen = endpoint(self.name, entry)
-        self._retained = Retained(entry.retained)
-        self._again_s: dict[str, float] = {}  # topic -> when it may be published again
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
+        self._retained = RetainedExchange(gate, entry.retained, self._tasks, self._set_retained)
         self._events: Subscription | None = None
-        self._questions: Subscription | None = None
         self._wanted = Topics()
         self._broker: DoorBroker | None = None
         self.port = self._listen[1]
@@ -79,15 +70,17 @@ class MqttDoor:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        for task in (*self._clients, *self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._clients, *self._tasks, return_exceptions=True)
+        await self._tasks.close()
+        clients = list(self._clients)
+        for client in clients:
+            client.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
         if self._broker is not None:
             with contextlib.suppress(Exception):  # a client that went meanwhile
                 await self._broker.shutdown()
-        for subscription in (self._events, self._questions):
-            if subscription is not None:
-                subscription.close()
+        self._retained.close()
+        if self._events is not None:
+            self._events.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.gate.clients[self.name] >= self._entry.clients:
@@ -147,8 +140,7 @@ class MqttDoor:
             self.gate.refuse(self.name, str(error))
             return
         if retain:
-            event = published.event
-            self._keep(Kept(content, payload, (event.time_s, event.id), is_own=True))
+            self._retained.published(published.event, payload)
 
     def lost(self, count: int) -> None:
         self.gate.lost[self.name] += count
@@ -166,12 +158,12 @@ class MqttDoor:
             return
         if self._events is None:
             self._events = self.gate.node.subscribe(wanted, queue_max=self.queue_max)
-            self._start(self._pump(self._events))
+            self._tasks.start(self._pump(self._events))
         else:
             self._events.change(wanted)
         new = [pattern for pattern in wanted.patterns if not before.contains(pattern)]
         if new:
-            self._start(self._ask(new))
+            self._retained.ask(new)
 
     # Between the network and the clients.
 
@@ -184,54 +176,12 @@ class MqttDoor:
                 await self._hand_out(self.gate.arrival(delivery))
 
     async def _hand_out(self, arrival: Arrival) -> None:
-        event = arrival.event
-        content = str(event.content)
-        mqtt_topic = mqtt_topic_of(content)
-        if RETAIN in arrival.attributes and event.publisher != self.gate.node.address:
-            now: tuple[float, int] = (event.time_s, event.id)
-            is_again = STAMP in arrival.attributes
-            stamp = read_stamp(arrival.attributes[STAMP], now) if is_again else now
-            is_news = self._keep(Kept(content, arrival.payload, stamp, is_own=False))
-            if is_again:
-                if is_news and arrival.payload:
-                    await self.broker.hand_out_retained(mqtt_topic, arrival.payload)
-                return
-        await self.broker.hand_out(mqtt_topic, arrival.payload)
+        mqtt_topic = mqtt_topic_of(str(arrival.event.content))
+        kind = self._retained.arrived(arrival)
+        if kind == Kind.MESSAGE:
+            await self.broker.hand_out(mqtt_topic, arrival.payload)
+        elif kind == Kind.PAST and arrival.payload:
+            await self.broker.hand_out_retained(mqtt_topic, arrival.payload)
 
-    def _keep(self, kept: Kept) -> bool:
-        is_news, gone = self._retained.keep(kept)
-        if is_news:
-            self.broker.set_retained(mqtt_topic_of(kept.content), kept.payload)
-        for content in gone:
-            self.broker.set_retained(mqtt_topic_of(content), b"")
-            self._again_s.pop(content, None)
-        if kept.is_own and self._questions is None:
-            self._questions = self.gate.node.subscribe(Topics.of(ASK), queue_max=64)
-            self._start(self._answer(self._questions))
-        return is_news
-
-    async def _ask(self, patterns: list[str]) -> None:
-        waited_s = 0.0
-        for after_s in ASK_AFTER_S:
-            await asyncio.sleep(after_s - waited_s)
-            waited_s = after_s
-            await self.gate.node.publish(ASK, question(patterns))
-
-    async def _answer(self, questions: Subscription) -> None:
-        async for delivery in questions:
-            wanted = asked(delivery.event.payload)
-            if wanted is not None:
-                for kept in self._retained.own_within(wanted):
-                    await self._publish_again(kept, delivery.event)
-
-    async def _publish_again(self, kept: Kept, cause: Event) -> None:
-        now_s = asyncio.get_running_loop().time()
-        if self._again_s.get(kept.content, 0.0) <= now_s:
-            self._again_s[kept.content] = now_s + AGAIN_AFTER_S
-            attributes = {RETAIN: "1", STAMP: written_stamp(kept.stamp)}
-            await self.gate.publish_again(kept.content, kept.payload, attributes, cause)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _set_retained(self, mqtt_topic: str, payload: bytes) -> None:
+        self.broker.set_retained(mqtt_topic, payload)
