@@ -28,6 +28,8 @@ from roamcast.live.identity import read_identity
 from roamcast.live.journal import Standing
 from roamcast.live.keys import read_ring
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
+from roamcast.protocols.overlays.modulators.dialect import is_python, translate
+from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -379,6 +381,11 @@ class Node:
         """The node is here now, in metres."""
         self._running.move((x_m, y_m))
 
+    def link(self, peers: Sequence[str]) -> None:
+        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had. Both ends of a link
+        must know of it."""
+        self._running.link(tuple(parse_endpoint("peers", peer) for peer in peers))
+
     @property
     def _running(self) -> live.Node:
         if self._node is None:
@@ -440,7 +447,14 @@ class Node:
         self._running.durability.acknowledge(name, event_id)
 
 
+def wasm_modulator(module: str | Path | bytes) -> str:
+    """A WebAssembly module, or the file that has it, as a modulator for `Node.subscribe`."""
+    binary = module if isinstance(module, bytes) else Path(module).read_bytes()
+    return wasm_source(binary)
+
+
 def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    source = translate(source) if is_python(source) else source
     try:
         return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
     except msgspec.ValidationError as error:

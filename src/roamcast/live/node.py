@@ -19,7 +19,7 @@ from roamcast.interests.content import read as read_document
 from roamcast.live.codec import Codec
 from roamcast.live.discovery import Discovery
 from roamcast.live.durability import Durability, message_union
-from roamcast.live.endpoints import Endpoint, open_socket
+from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
 from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.identity import Identity, read_identity
@@ -276,6 +276,15 @@ class Node:
             raise ConfigurationError(f"position: {to} must be finite")
         self._host.move(to)
         self._journal.moved(to)
+
+    def link(self, peers: tuple[Endpoint, ...]) -> None:
+        """Has static links with these endpoints from now on, instead of those it had."""
+        if self.listens is None:
+            raise ConfigurationError("peers: this node has no socket for static links; start it with `listen` or peers")
+        if self.settings.key is None and not self.settings.plain and not all(map(is_loopback, peers)):
+            raise ConfigurationError("key: none given, so nothing may leave this machine")
+        self.settings = msgspec.structs.replace(self.settings, peers=peers)
+        self.discovery.set_static(self.settings.static)
 
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
