@@ -117,6 +117,7 @@ class Printer:
             "hops": delivery.hops,
             "latency_ms": 1000 * delivery.latency_s,
             **({"again": True} if delivery.again else {}),
+            **({"attributes": attributes} if attributes else {}),
         }
         said = " ".join(msgspec.json.encode(text).decode() for text in payload.values() if text)
         how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms" + (", again" if delivery.again else "")
