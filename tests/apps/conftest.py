@@ -32,6 +32,10 @@ def opened(browser: Browser) -> Iterator[Opened]:
     mishaps: list[str] = []
     pages: list[Page] = []
 
+    def requested(url: str) -> None:
+        if not url.startswith(("http://127.0.0.1:", "data:", "file:")):
+            mishaps.append(f"request: {url}")
+
     def told(kind: str, text: str) -> None:
         if kind == "error" and "status of 400" not in text:  # which refuses what a user entered
             mishaps.append(text)
@@ -44,7 +48,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
         )
         pages.append(page)
         page.set_default_timeout(1000 * PATIENCE_S)
-        page.on("request", lambda request: _local(request.url) or mishaps.append(f"request: {request.url}"))
+        page.on("request", lambda request: requested(request.url))
         page.on("pageerror", lambda error: mishaps.append(str(error)))
         page.on("console", lambda message: told(message.type, message.text))
         page.goto(url)
@@ -55,10 +59,6 @@ def opened(browser: Browser) -> Iterator[Opened]:
     for page in pages:
         page.close()
     assert mishaps == []
-
-
-def _local(url: str) -> bool:
-    return url.startswith(("http://127.0.0.1:", "data:", "file:"))
 
 
 class Beside:
