@@ -20,7 +20,7 @@ from roamcast.form import settle
 if TYPE_CHECKING:
     from roamcast.errors import ConfigurationError
     from roamcast.library.campaigns import CampaignResult, run_campaign
-    from roamcast.library.nodes import Node, Published, Subscription
+    from roamcast.library.nodes import Node, Published, RefusedError, Subscription
     from roamcast.library.simulations import simulate
     from roamcast.library.traces import Trace, read_trace
     from roamcast.live.node import Delivery
@@ -34,6 +34,7 @@ __all__ = [
     "Delivery",
     "Node",
     "Published",
+    "RefusedError",
     "Scenario",
     "Subscription",
     "Trace",
@@ -50,6 +51,7 @@ _HOMES = {
     "Delivery": "live.node",
     "Node": "library.nodes",
     "Published": "library.nodes",
+    "RefusedError": "library.nodes",
     "Scenario": "world.scenario",
     "Subscription": "library.nodes",
     "Trace": "library.traces",

@@ -9,8 +9,15 @@ import pytest
 
 import roamcast
 from roamcast.interests import Topics, parse_interest
+from roamcast.live.journal import Standing
 
 PATIENCE_S = 20
+NOWHERE = Standing(-1, 0.0, "")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
 
 
 def endpoints(count: int) -> list[str]:
@@ -127,3 +134,78 @@ def test_a_node_that_does_not_run_says_so() -> None:
     node = roamcast.Node(1, peers=["127.0.0.1:9"])
     with pytest.raises(roamcast.ConfigurationError, match="not running"):
         node.subscribe("a")
+
+
+def test_a_subscription_with_a_modulator_gets_what_its_broker_makes_of_events() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        deep = b.subscribe("depth/*", modulator="filter(level > 2) | project(level)")
+        plain = b.subscribe("depth/north")
+        await until(lambda: b.standing.get("home", NOWHERE).peer == 1)
+
+        async def publish(*levels: int) -> None:
+            for level in levels:
+                await a.publish("depth/north", b'{"level": %d, "station": "north"}' % level)
+
+        await publish(1, 3)
+        assert (await anext(deep)).event.payload == b'{"level":3}'
+        assert [(await anext(plain)).event.payload[:11] for _ in range(2)] == [b'{"level": 1', b'{"level": 3']
+        deep.change(modulator="transform(level)")
+        await asyncio.sleep(0)
+        while True:  # the change is on its way to the broker
+            await publish(5)
+            changed = (await anext(deep)).event
+            if changed.content == 5.0:
+                break
+        deep.close()
+        assert b.counters["subscriptions"] == 1
+
+    talk(work, protocol="overlays", parameters={"brokers": "1", "machine_load": False})
+
+
+def test_a_modulator_needs_a_protocol_that_has_brokers_and_must_make_sense() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        with pytest.raises(roamcast.ConfigurationError, match="flooding runs none; overlays does"):
+            b.subscribe("fire/**", modulator="sample(2)")
+
+    async def nonsense(a: roamcast.Node, b: roamcast.Node) -> None:
+        with pytest.raises(roamcast.ConfigurationError, match="one of filter"):
+            b.subscribe("fire/**", modulator="explode(2)")
+        assert b.counters["subscriptions"] == 0
+        assert b.counters["restarts"] == 0
+
+    talk(work)
+    talk(nonsense, protocol="overlays", parameters={"brokers": "1"})
+
+
+def test_a_node_hears_its_own_events_only_if_told() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        own = a.subscribe("fire/**")
+        await a.publish("fire/north", b"unheard")
+        heard = await a.publish("fire/north", b"heard", here=True)
+        assert (await anext(own)).event == heard.event
+
+    talk(work)
+
+
+def test_a_subscription_can_change_and_an_event_has_a_cause() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        alarms = b.subscribe("fire/**")
+        alarms.change("flood/**")
+        assert b.counters["subscriptions"] == 1
+        first = await a.publish("fire/north")
+        await a.publish("flood/east", cause=first.event)
+        assert (await anext(alarms)).event.cause == first.event.id
+
+    talk(work)
+
+
+def test_a_shared_node_is_the_node_it_is_made_of() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        shared = roamcast.Node.share(b._running)
+        assert (shared.address, shared.language, shared.network) == (2, "topics", "roamcast")
+        fires = shared.subscribe("fire/**")
+        assert b.counters["subscriptions"] == 1
+        fires.close()
+        assert b.counters["subscriptions"] == 0
+
+    talk(work)

@@ -113,7 +113,7 @@ class Network:
             life=1,
             clock=clock,
             random=Random(address),
-            on_delivery=lambda *delivery: self._delivered(address, *delivery),
+            on_delivery=lambda event, hops, latency_s, _: self._delivered(address, event, hops, latency_s),
             on_failure=self.failures.put_nowait,
             position=(3.0, 4.0),
         )

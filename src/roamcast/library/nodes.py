@@ -17,12 +17,14 @@ from typing import Any, Self
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import Content, Event
+from roamcast.events import NO_EVENT, Content, Event
 from roamcast.interests import LANGUAGES, Interest, parse_interest
 from roamcast.live import node as live
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
+from roamcast.live.journal import Standing
 from roamcast.live.keys import read_ring
+from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -38,15 +40,34 @@ class Published(msgspec.Struct, frozen=True):
     neighbours: int  # nodes heard lately: 0 means that nobody may be in range
 
 
+class RefusedError(ConfigurationError):
+    """No broker runs the modulator of a subscription; the message says why."""
+
+
 class Subscription:
     """Events of one interest, in order of arrival: `async for delivery in subscription`. `close` ends it.
 
     At most `queue_max` deliveries wait for a slow reader. Then the oldest is dropped, and counted in `lost`.
+
+    With a modulator the events are what it makes of those of the interest. If the node's broker refuses or stops it,
+    the loop raises `RefusedError` with the reason, once; `refusal` keeps it. `change` then takes another modulator, and
+    the loop can be begun again. The node asks again by itself when it has another home broker.
     """
 
-    def __init__(self, node: "Node", interest: Interest, queue_max: int) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        interest: Interest,
+        queue_max: int,
+        channel: int = PLAIN_CHANNEL,
+        modulation: Modulation | None = None,
+    ) -> None:
         self.interest = interest
+        self.channel = channel  # of its deliveries; 0 without a modulator
+        self.modulation = modulation
         self.lost = 0
+        self.refusal = ""
+        self._is_refused = False  # and the reader has not been told yet
         self._node = node
         self._waiting: deque[live.Delivery] = deque()
         self._queue_max = queue_max
@@ -60,9 +81,26 @@ class Subscription:
         while not self._waiting:
             if not self._is_open:
                 raise StopAsyncIteration
+            if self._is_refused:
+                self._is_refused = False
+                raise RefusedError(self.refusal)
             self._arrived.clear()
             await self._arrived.wait()
         return self._waiting.popleft()
+
+    def change(
+        self,
+        interest: str | Interest | None = None,
+        *,
+        modulator: str | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """From now on it is about this interest, or has this modulator with these inputs, instead; what waits stays.
+        Only a subscription that was made with a modulator can have another one."""
+        if self._is_open:
+            self._node._change(self, interest, modulator, inputs)
+            self.refusal = ""
+            self._is_refused = False
 
     def close(self) -> None:
         """The node no longer asks for these events; those that wait can still be read. Closing twice does nothing."""
@@ -70,13 +108,22 @@ class Subscription:
             self._node._end(self)
 
     def _offer(self, delivery: live.Delivery) -> None:
-        if not self.interest.matches(delivery.event):
+        if delivery.channel != self.channel:
             return
+        if self.channel == PLAIN_CHANNEL and not self.interest.matches(delivery.event):
+            return
+        self.refusal = ""
         if len(self._waiting) == self._queue_max:
             self._waiting.popleft()
             self.lost += 1
         self._waiting.append(delivery)
         self._arrived.set()
+
+    def _refuse(self, channel: int, reason: str) -> None:
+        if channel == self.channel:
+            self.refusal = reason
+            self._is_refused = True
+            self._arrived.set()
 
     def _stop(self) -> None:
         self._is_open = False
@@ -139,10 +186,19 @@ class Node:
         self._subscriptions: list[Subscription] = []
         self._node: live.Node | None = None
 
+    @classmethod
+    def share(cls, running: live.Node) -> Self:
+        """A node that somebody else has opened and will close. Its owner calls `deliver` with every delivery."""
+        node = cls.__new__(cls)
+        node._settings = running.settings
+        node._subscriptions = []
+        node._node = running
+        return node
+
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self._deliver)
+        self._node = await live.Node.open(self._settings, self.deliver, on_refused=self._refused)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -164,10 +220,42 @@ class Node:
         """What it has sent, received, delivered and dropped so far."""
         return self._running.counters()
 
-    async def publish(self, content: Content, payload: bytes = b"", *, utility: str = "") -> Published:
+    @property
+    def standing(self) -> dict[str, Standing]:
+        """What the node is in the network's structure, by aspect: with overlays, `standing["home"].peer` is its home
+        broker. Which aspects there are depends on the protocol; -1 means no node."""
+        return self._running.standing()
+
+    @property
+    def address(self) -> int:
+        return self._settings.address
+
+    @property
+    def network(self) -> str:
+        return self._settings.network
+
+    @property
+    def protocol(self) -> str:
+        return self._settings.protocol
+
+    @property
+    def language(self) -> str:
+        """Of its interests and events."""
+        return self._settings.language
+
+    async def publish(
+        self,
+        content: Content,
+        payload: bytes = b"",
+        *,
+        utility: str = "",
+        cause: Event | None = None,
+        here: bool = False,
+    ) -> Published:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
-        Waits while the node has many frames to send. `utility` is a deadline or a utility curve.
+        Waits while the node has many frames to send. `utility` is a deadline or a utility curve, `cause` the event
+        that led to this one. A node does not receive its own events, unless `here` says so.
         """
         node = self._running
         checked = _content(self._settings.language, content)
@@ -175,15 +263,33 @@ class Node:
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
-        event = node.publish(checked, payload, utility)
+        event = node.publish(checked, payload, utility, NO_EVENT if cause is None else cause.id)
+        if here:
+            self.deliver(live.Delivery(event, 0, 0.0))
         return Published(event, node.neighbours)
 
-    def subscribe(self, interest: str | Interest, *, queue_max: int = QUEUE_MAX) -> Subscription:
-        """Asks for events from now on. Iterate over the answer; several subscriptions may overlap."""
+    def subscribe(
+        self,
+        interest: str | Interest,
+        *,
+        modulator: str | None = None,
+        inputs: Mapping[str, bytes] | None = None,
+        queue_max: int = QUEUE_MAX,
+    ) -> Subscription:
+        """Asks for events from now on. Iterate over the answer; several subscriptions may overlap.
+
+        `modulator` is a function that the node's broker applies to the events of this subscription before it sends
+        them, and `inputs` static data that the function uses. Only `overlays` has brokers that run modulators."""
         if queue_max < 1:
             raise ConfigurationError(f"queue_max = {queue_max}: must be at least 1")
-        subscription = Subscription(self, self._interest(interest), queue_max)
-        self._running.subscribe(subscription.interest)
+        asked = self._interest(interest)
+        if modulator is None:
+            subscription = Subscription(self, asked, queue_max)
+            self._running.subscribe(asked)
+        else:
+            modulation = _modulation(modulator, inputs)
+            channel = self._running.open_channel(asked, modulation)
+            subscription = Subscription(self, asked, queue_max, channel, modulation)
         self._subscriptions.append(subscription)
         return subscription
 
@@ -209,14 +315,49 @@ class Node:
             raise ConfigurationError(f"interest: {interest!r} is not of the node's language, {language}")
         return interest
 
-    def _deliver(self, delivery: live.Delivery) -> None:
+    def deliver(self, delivery: live.Delivery) -> None:
+        """Hands an event to the subscriptions that it matches."""
         for subscription in self._subscriptions:
             subscription._offer(delivery)
+
+    def _change(
+        self,
+        subscription: Subscription,
+        interest: str | Interest | None,
+        modulator: str | None,
+        inputs: Mapping[str, bytes] | None,
+    ) -> None:
+        before = subscription.interest
+        wanted = before if interest is None else self._interest(interest)
+        if subscription.modulation is not None:
+            modulation = subscription.modulation if modulator is None else _modulation(modulator, inputs)
+            self._running.change_channel(subscription.channel, wanted, modulation)
+            subscription.interest, subscription.modulation = wanted, modulation
+            return
+        if modulator is not None:
+            raise ConfigurationError("subscription: it was made without a modulator")
+        self._running.subscribe(wanted)  # first the new one, so that nothing is missed between the two
+        subscription.interest = wanted
+        self._running.unsubscribe(before)
 
     def _end(self, subscription: Subscription) -> None:
         self._subscriptions.remove(subscription)
         subscription._stop()
-        self._running.unsubscribe(subscription.interest)
+        if subscription.channel == PLAIN_CHANNEL:
+            self._running.unsubscribe(subscription.interest)
+        else:
+            self._running.close_channel(subscription.channel)
+
+    def _refused(self, channel: int, reason: str) -> None:
+        for subscription in self._subscriptions:
+            subscription._refuse(channel, reason)
+
+
+def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    try:
+        return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"modulator: {error}") from None
 
 
 def _content(language: str, content: Content) -> Content:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
+import psutil
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
@@ -26,7 +27,7 @@ from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
-from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site, Timer
+from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
@@ -67,8 +68,9 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         life: int,
         clock: Clock,
         random: Random,
-        on_delivery: Callable[[Event, int, float], None],
+        on_delivery: Callable[[Event, int, float, int], None],
         on_failure: Callable[[Failure], None],
+        on_refused: Callable[[int, str], None] = lambda channel, reason: None,
         guard: Guard | None = None,
         position: Point | None = None,
         site: Site | None = None,
@@ -87,6 +89,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._moved_s = clock.now()
         self._journal = journal
         self._on_delivery = on_delivery
+        self._on_refused = on_refused
         self._on_failure = on_failure
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
@@ -146,7 +149,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         if pending is not None:
             pending.cancel()
 
-    def deliver(self, event: Event, hops: int) -> None:
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
         if self._guard is not None:
             proved = self._guard.delivered(event)
             if proved is None:
@@ -154,7 +157,16 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             event = proved
         latency_s = self._journal.delivered(event, hops)
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
-        self._loop.call_soon(self._on_delivery, event, hops, latency_s)
+        self._loop.call_soon(self._on_delivery, event, hops, latency_s, channel)
+
+    def refused(self, channel: int, reason: str) -> None:
+        self._loop.call_soon(self._on_refused, channel, reason)
+
+    def cpu_s(self) -> float:
+        return time.thread_time()
+
+    def machine_load(self) -> float:
+        return max(psutil.cpu_percent(interval=None), psutil.virtual_memory().percent) / 100
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         self._journal.dropped(reason, event_id)

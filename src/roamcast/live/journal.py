@@ -7,7 +7,7 @@ the network's name is the run. Shortest paths are not known outside the simulato
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
 _INT64_MAX = 2**63 - 1
 _HOPS_MAX = 2**31 - 1
+_ASPECTS_MAX = 32
+_PLACE_CHARACTERS_MAX = 64
+
+
+class Standing(NamedTuple):
+    """What the protocol last said of one aspect of this node, such as its home broker."""
+
+    peer: int  # `NOBODY` if it is about no other node
+    value: float
+    detail: str
 
 
 class Journal:
@@ -36,6 +46,7 @@ class Journal:
         self._bytes: Counter[tuple[str, Category]] = Counter()
         self.lost: Counter[Drop] = Counter()  # datagrams that were dropped, by reason
         self._dropped: Counter[str] = Counter()
+        self.standing: dict[str, Standing] = {}  # what the node is in the protocol's structure, by aspect
         self._published = 0
         self._delivered = 0
         self._frames_received = 0
@@ -105,6 +116,8 @@ class Journal:
 
     def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
         _require_range("peer", peer, NOBODY, _INT64_MAX)
+        if aspect in self.standing or len(self.standing) < _ASPECTS_MAX:
+            self.standing[aspect] = Standing(peer, value, detail)
         if self._trace is not None:
             self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 
@@ -123,6 +136,7 @@ class Journal:
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
+            "structure": {aspect: _words(standing) for aspect, standing in sorted(self.standing.items())},
             "trace_rows_lost": 0 if self._trace is None else self._trace.rows_lost,
         }
 
@@ -167,6 +181,13 @@ class Journal:
                 )
         self._frames_this_second.clear()
         self._bytes_this_second.clear()
+
+
+def _words(standing: Standing) -> str:
+    """An aspect of the structure in a few words, such as `peer 4, 2, root 7`."""
+    peer, value, detail = standing
+    parts = (f"peer {peer}" if peer != NOBODY else "", f"{value:g}" if value else "", detail)
+    return ", ".join(filter(None, parts))[:_PLACE_CHARACTERS_MAX]
 
 
 def _require_range(field: str, value: int, low: int, high: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from roamcast.errors import ConfigurationError
-from roamcast.events import Content, Event, event_id
+from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
@@ -22,14 +22,14 @@ from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.identity import Identity, read_identity
 from roamcast.live.interfaces import present
-from roamcast.live.journal import Journal
+from roamcast.live.journal import Journal, Standing
 from roamcast.live.keys import KeyRing, read_ring
 from roamcast.live.lives import Lives, replace_file
 from roamcast.live.notices import Notice
 from roamcast.live.ports import Ports
 from roamcast.live.quotas import Quota
 from roamcast.live.signing import modulated_by
-from roamcast.protocols.api import Point, Site
+from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
@@ -84,6 +84,7 @@ class Delivery(msgspec.Struct, frozen=True):
     event: Event
     hops: int
     latency_s: float  # by the clocks of publisher and subscriber: negative if they disagree
+    channel: int = PLAIN_CHANNEL  # on which it came: that of a subscription with a modulator, or 0
 
     @property
     def modulated_by(self) -> int | None:
@@ -126,6 +127,8 @@ class Node:
         self._lives = lives
         self.subscriptions: list[Interest] = []  # of the application, oldest first
         self._advertised: list[Interest] = []
+        self._channels: dict[int, tuple[Interest, Modulation]] = {}
+        self._channel = PLAIN_CHANNEL  # the last that was opened
         self._restarts = 0
         self.listens: Endpoint | None = None  # where the socket for static links is, if there is one
         self._guard: Guard | None = None
@@ -139,9 +142,11 @@ class Node:
         on_delivery: Callable[[Delivery], None],
         on_failure: Callable[[Failure], None] = lambda failure: None,
         on_notice: Callable[[Notice], None] = lambda notice: None,
+        on_refused: Callable[[int, str], None] = lambda channel, reason: None,
     ) -> "Node":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
-        `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into."""
+        `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
+        `on_refused` of channels whose modulator is not run, and why."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         ring = _key_ring(settings)
@@ -188,7 +193,8 @@ class Node:
             life=lives.life,
             clock=clock,
             random=Random(),
-            on_delivery=lambda event, hops, latency_s: on_delivery(Delivery(event, hops, latency_s)),
+            on_delivery=lambda event, hops, latency_s, channel: on_delivery(Delivery(event, hops, latency_s, channel)),
+            on_refused=on_refused,
             on_failure=lambda failure: node._failed(failure, on_failure),
             guard=guard,
             position=settings.position,
@@ -238,6 +244,38 @@ class Node:
         self._journal.unsubscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.unsubscribe(interest))
 
+    def open_channel(self, interest: Interest, modulation: Modulation) -> int:
+        """Subscribes through a modulator, which a broker runs; the channel's number says which events are its."""
+        if not self._host.protocol.modulates:
+            raise ConfigurationError(f"modulator: {self.settings.protocol} runs none; overlays does")
+        _require_content(interest)
+        if self._guard is not None:
+            self._guard.require_subscribable(interest)
+        self.change_channel(self._channel + 1, interest, modulation)
+        self._channel += 1
+        self._journal.subscribed(self.settings.language, str(interest))
+        return self._channel
+
+    def change_channel(self, channel: int, interest: Interest, modulation: Modulation) -> None:
+        """Another interest or another modulator, from now on."""
+        refusals: list[ConfigurationError] = []
+
+        def change() -> None:
+            try:
+                self._host.protocol.open_channel(channel, interest, modulation)
+            except ConfigurationError as error:  # the application's mistake, not the protocol's
+                refusals.append(error)
+
+        self._host.command(change)
+        for refusal in refusals:
+            raise refusal
+        self._channels[channel] = interest, modulation
+
+    def close_channel(self, channel: int) -> None:
+        interest, _ = self._channels.pop(channel)
+        self._journal.unsubscribed(self.settings.language, str(interest))
+        self._host.command(lambda: self._host.protocol.close_channel(channel))
+
     def move(self, to: Point) -> None:
         """The node is at `to` now. Between two calls it counts as standing where it was last."""
         if not all(map(math.isfinite, to)):
@@ -245,11 +283,12 @@ class Node:
         self._host.move(to)
         self._journal.moved(to)
 
-    def publish(self, content: Content, payload: bytes = b"", utility: str = "") -> Event:
-        """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`)."""
+    def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
+        """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
+        the event that led to it."""
         parse_utility(utility)
         number = event_id(self.settings.address, self._lives.next_number())
-        event = Event(number, self._clock.now(), content, payload, utility=utility)
+        event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
             event = self._guard.sign(event)
         size_bytes = len(msgspec.msgpack.encode(event))
@@ -264,6 +303,10 @@ class Node:
         """How many nodes were heard lately."""
         return len(self.discovery.paths)
 
+    def standing(self) -> dict[str, Standing]:
+        """What this node is in the network's structure, by aspect, as the protocol last said."""
+        return dict(self._journal.standing)
+
     def backlog(self) -> int:
         """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
         return self._host.backlog()
@@ -276,7 +319,8 @@ class Node:
             "neighbours": self.neighbours,
             "interfaces": self.discovery.interfaces,
             "frame_bytes_max": self._host.frame_bytes_max,
-            "subscriptions": len(self.subscriptions),
+            "subscriptions": len(self.subscriptions) + len(self._channels),
+            "queue": self.backlog(),
             "restarts": self._restarts,
             **self._journal.counters(),
         }
@@ -330,6 +374,8 @@ class Node:
             self._host.command(partial(protocol.advertise, interest))
         for interest in self.subscriptions:
             self._host.command(partial(protocol.subscribe, interest))
+        for channel, (interest, modulation) in self._channels.items():
+            self._host.command(partial(protocol.open_channel, channel, interest, modulation))
 
     def _flush(self) -> None:
         self._journal.flush()

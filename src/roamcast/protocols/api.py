@@ -45,19 +45,23 @@ from typing import Any, ClassVar, Final, Literal
 
 from mypy_extensions import mypyc_attr
 
+from roamcast.errors import CallerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.interests import Interest
 from roamcast.protocols import parameters
 from roamcast.protocols.message import Category, Message
+from roamcast.protocols.modulation import Modulation
 from roamcast.protocols.parameters import Parameters, Site, require
 from roamcast.seeds import Random
 
 __all__ = [
     "NOBODY",
+    "PLAIN_CHANNEL",
     "Category",
     "Host",
     "Listener",
     "Message",
+    "Modulation",
     "Oracle",
     "Parameters",
     "Point",
@@ -69,6 +73,9 @@ __all__ = [
 
 NOBODY: Final = -1
 """Means "no node" where an address is expected."""
+
+PLAIN_CHANNEL: Final = 0
+"""The channel of all subscriptions that have no function of their own."""
 
 Timer = tuple[str, int]
 """A timer's name and its key (an event id, an address, 0). Setting a timer that is pending moves it."""
@@ -149,8 +156,20 @@ class Host(ABC):
         """Forget a pending timer; nothing happens if there is none."""
 
     @abstractmethod
-    def deliver(self, event: Event, hops: int) -> None:
-        """Hand a wanted event to the application; `hops` is how many frames in a row brought it here."""
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
+        """Hand a wanted event to the application; `hops` is how many frames in a row brought it here, `channel` the
+        channel on which it came (`Protocol.open_channel`)."""
+
+    def refused(self, channel: int, reason: str) -> None:  # noqa: B027 - simulated applications do not ask
+        """Tell the application that nobody runs the function of this channel, and why."""
+
+    def cpu_s(self) -> float:
+        """CPU time used so far, to measure what a computation takes; stands still where that is not real."""
+        return 0.0
+
+    def machine_load(self) -> float:
+        """Share of this machine's CPU or memory that is in use, whichever is more; 0 where that is not real."""
+        return 0.0
 
     @abstractmethod
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
@@ -183,6 +202,7 @@ class Protocol(Listener):
     summary: ClassVar[str]  # one line for `roamcast protocols`
     Parameters: ClassVar[type[parameters.Parameters]]
     messages: ClassVar[Any]  # the union of its message types, for the wire codec
+    modulates: ClassVar[bool] = False  # true: it has `open_channel`
     is_limit: ClassVar[bool] = False  # true: uses `Host.oracle`, so it cannot be deployed and does not compete
 
     def __init__(self, host: Host) -> None:
@@ -203,6 +223,15 @@ class Protocol(Listener):
     @abstractmethod
     def publish(self, event: Event) -> None:
         """The application publishes."""
+
+    def open_channel(self, channel: int, interest: Interest, modulation: Modulation) -> None:
+        """The application wants what a function makes of events that match. If the channel is open, interest or
+        function change. Channels are numbered from 1 by the caller. Only if `modulates`."""
+        raise CallerError(f"open_channel: {self.name} does not modulate")
+
+    def close_channel(self, channel: int) -> None:
+        """Takes back `open_channel`."""
+        raise CallerError(f"close_channel: {self.name} does not modulate")
 
     def advertise(self, interest: Interest) -> None:
         """The application is going to publish events that match."""

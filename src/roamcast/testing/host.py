@@ -10,7 +10,7 @@ import msgspec
 
 from roamcast.errors import CallerError, PeerError
 from roamcast.events import NO_EVENT, Event
-from roamcast.protocols.api import NOBODY, Host, Message, Point, Timer
+from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Timer
 from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragment import Fragment
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX, Outbox, Reassembly
@@ -86,9 +86,12 @@ class Node(Host, Generic[GuestT]):
     def cancel_timer(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
 
-    def deliver(self, event: Event, hops: int) -> None:
-        self._net.deliveries.append(Delivery(self.now(), self.address, event, hops))
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
+        self._net.deliveries.append(Delivery(self.now(), self.address, event, hops, channel))
         self._net.record(self.address, "deliver", f"delivers {readable(event)} after {hops} hops")
+
+    def refused(self, channel: int, reason: str) -> None:
+        self._net.record(self.address, "refused", f"is refused the modulator of channel {channel}: {reason}")
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         about = "" if event_id == NO_EVENT else f" {event_name(event_id)}"

@@ -15,7 +15,7 @@ class TranscriptLine(NamedTuple):
 
     time_s: float
     node: int
-    kind: str  # broadcast, send, lost, failed, deliver, dropped, structure, link, node
+    kind: str  # broadcast, send, lost, failed, deliver, refused, dropped, structure, link, node
     text: str
 
 
@@ -24,6 +24,7 @@ class Delivery(NamedTuple):
     node: int
     event: Event
     hops: int
+    channel: int = 0  # on which it came (`Protocol.open_channel`)
 
 
 def describe(message: Message) -> str:

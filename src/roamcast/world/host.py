@@ -6,7 +6,19 @@ from typing import Any, Final
 import msgspec
 
 from roamcast.events import NO_EVENT, Event
-from roamcast.protocols.api import NOBODY, Host, Listener, Message, Oracle, Point, Protocol, Site, Timer, Work
+from roamcast.protocols.api import (
+    NOBODY,
+    PLAIN_CHANNEL,
+    Host,
+    Listener,
+    Message,
+    Oracle,
+    Point,
+    Protocol,
+    Site,
+    Timer,
+    Work,
+)
 from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
@@ -178,7 +190,7 @@ class SimulatedHost(Host):
             assert self._protocol is not None
             self._protocol.on_timer(timer)
 
-    def deliver(self, event: Event, hops: int) -> None:
+    def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
         self._recorder.delivered(self._scheduler.now, self.address, event, hops)
         if self._on_delivery is not None:
             self._on_delivery(self.address, event)

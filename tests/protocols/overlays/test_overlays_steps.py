@@ -10,9 +10,12 @@ import pytest
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol
+from roamcast.protocols.modulation import Modulation
 from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.overlays.adaptors import Adaptor
 from roamcast.protocols.overlays.channel import BrokerDiscovery
+from roamcast.protocols.overlays.event_channels import EventChannel
+from roamcast.protocols.overlays.modulators import compile_modulation
 from roamcast.protocols.overlays.overlays import Broker
 from roamcast.testing import TinyNet, line
 
@@ -411,13 +414,14 @@ def test_a_modulator_that_the_broker_cannot_run_is_refused_and_nothing_is_delive
     net = tiny(line(4), "1,2", adaptors="")
     consumer = node(net, 3)
     net.subscribe(3, ALL)
-    consumer.member._modulator = "resample(2)"  # as a client of a later version would say; ours refuses it itself
+    # As a client of a later version would say; ours refuses it itself.
+    consumer.member._modulations[0] = Modulation("resample(2)")
     net.run(4.0)
     for content in range(3):
         net.publish(0, content)
         net.run(2.0)
     assert net.contents(3) == []
-    assert "resample" in consumer.refusal
+    assert "resample" in consumer.refusal()
     assert "modulator refused" in net.transcript("dropped")
     net.subscribe(0, ALL)
     net.run(3.0)
@@ -426,7 +430,7 @@ def test_a_modulator_that_the_broker_cannot_run_is_refused_and_nothing_is_delive
     assert net.contents(0) == [500]
     consumer.set_modulator("sample(2)")
     net.run(3.0)
-    assert consumer.refusal == ""
+    assert consumer.refusal() == ""
     for content in range(10, 14):
         net.publish(0, content)
         net.run(1.0)
@@ -438,10 +442,10 @@ def test_a_client_whose_new_modulator_is_refused_gets_nothing_until_it_has_anoth
     net.subscribe(3, ALL)
     node(net, 3).set_modulator("filter(content > 5)")
     net.run(4.0)
-    node(net, 3).member._modulator = "resample(2)"
+    node(net, 3).member._modulations[0] = Modulation("resample(2)")
     net.subscribe(3, Intervals.of((2000, 3000)))
     net.run(4.0)
-    assert "resample" in node(net, 3).refusal
+    assert "resample" in node(net, 3).refusal()
     net.publish(0, 3)
     net.publish(0, 7)
     net.run(2.0)
@@ -453,7 +457,7 @@ def test_a_broker_that_cannot_run_a_modulator_does_not_take_it_over() -> None:
     net.run(3.0)
     home = node(net, 4).member.home
     row = broker(net, home).clients.table[4]
-    row.modulator_text = "resample(2)"
+    row.channels[0] = EventChannel(0, Modulation("resample(2)"), compile_modulation(Modulation("sample(2)")))
     broker(net, home).relocation.migrate(4, 5 - home)
     net.run(2.0)
     assert node(net, 4).member.home == home

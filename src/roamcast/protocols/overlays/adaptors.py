@@ -165,7 +165,7 @@ class PlacementAdaptor(Adaptor):
     def process(self, event: ModulatorMeasured) -> None:
         services = self.services
         row = services.clients.table.get(event.client)
-        if row is None or row.modulator is None or event.bytes_in == 0:
+        if row is None or not row.has_modulator or event.bytes_in == 0:
             return
         shrinks = event.bytes_out < services.parameters.placement_share * event.bytes_in
         producers = services.producers_of(row)

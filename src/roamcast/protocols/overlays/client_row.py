@@ -1,12 +1,12 @@
-"""A row of the client information table: one client whose modulator runs at this broker, and how far it has got."""
+"""A row of the client information table: one client whose modulators run at this broker, and how far it has got."""
 
 from collections import deque
 
-from roamcast.errors import ConfigurationError, PeerError
 from roamcast.interests import Interest
+from roamcast.protocols.api import Point
+from roamcast.protocols.overlays.event_channels import EventChannel
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.messages import Cursor, Delivery
-from roamcast.protocols.overlays.modulators import Modulator, compile_modulator
 from roamcast.protocols.overlays.repeats import Attempt
 from roamcast.protocols.overlays.wants import Wants
 
@@ -24,12 +24,20 @@ class Sent(Attempt):
 class Unsettled:
     """An event that was processed; it is settled when deliveries up to `sequence` are acknowledged."""
 
-    __slots__ = ("number", "publisher", "sequence")
+    __slots__ = ("kept_by", "number", "publisher", "sequence")
 
-    def __init__(self, publisher: int, number: int, sequence: int | None) -> None:
+    def __init__(self, publisher: int, number: int, sequence: int | None, kept_by: tuple[int, ...] = ()) -> None:
         self.publisher = publisher
         self.number = number
-        self.sequence = sequence  # None: kept by the modulator, so that depends on what comes of it
+        self.sequence = sequence  # None: modulators keep it, so that depends on what comes of it
+        self.kept_by = kept_by  # the channels of those modulators
+
+    def put_out(self, channels: tuple[int, ...], sequence: int) -> None:
+        """These channels have put something out since, up to the delivery `sequence`."""
+        if self.sequence is None:
+            self.kept_by = tuple([channel for channel in self.kept_by if channel not in channels])
+            if not self.kept_by:
+                self.sequence = sequence
 
 
 class ClientRow:
@@ -44,8 +52,9 @@ class ClientRow:
         self.is_current = True  # false once it left the table
         self.home = -1
         self.wants = Wants(())
-        self.modulator_text = ""
-        self.modulator: Modulator | None = None  # None passes everything on
+        self.channels: dict[int, EventChannel] = {}
+        self.position: Point | None = None  # where the client last said it was
+        self.home_hops = 0  # from the client to its home broker, as its last report came
         self.produces = False
         self.advertised: Interest | None = None
         self.intake = Intake(intake_max)
@@ -72,18 +81,14 @@ class ClientRow:
         self.processed = dict(self.intake.taken)
         self.settled = dict(self.intake.taken)
 
-    def set_modulator(self, text: str, state: bytes | None = None) -> None:
-        """Takes a modulator, or raises `PeerError` and keeps the one that it has."""
-        modulator = check_modulator(text)
-        if modulator is not None and state is not None:
-            modulator.restore(state)
-        self.modulator_text = text
-        self.modulator = modulator
+    @property
+    def has_modulator(self) -> bool:
+        return any(channel.modulator is not None for channel in self.channels.values())
 
-    def resume_unsettled(self, events: tuple[tuple[int, int, int], ...]) -> None:
-        # An event whose only delivery came before all others has sequence 0, which is acknowledged from the start;
-        # here 0 stands for "kept by the modulator", and such an event is settled with the next delivery all the same.
-        self.unsettled.extend(Unsettled(publisher, number, sequence or None) for publisher, number, sequence in events)
+    def resume_unsettled(self, events: tuple[tuple[int, int, int, tuple[int, ...]], ...]) -> None:
+        for publisher, number, sequence, kept_by in events:
+            here = tuple([channel for channel in kept_by if channel in self.channels])
+            self.unsettled.append(Unsettled(publisher, number, None if here else sequence, here))
 
     def acknowledge(self, sequence: int) -> list[int]:
         """The client has deliveries up to `sequence`; returns the publishers whose events are now settled."""
@@ -99,10 +104,3 @@ class ClientRow:
             settled[event.publisher] = None
         return list(settled)
 
-
-def check_modulator(text: str) -> Modulator | None:
-    """The modulator that a client describes, with no memory yet; None passes everything on. `PeerError`: it is none."""
-    try:
-        return compile_modulator(text) if text else None
-    except ConfigurationError as error:
-        raise PeerError(str(error)) from None

@@ -1,18 +1,18 @@
 """The client manager: which clients have their modulator at this broker [3.3].
 
-A row of the client information table belongs to a client whose modulator runs here. This broker is its *site*, and
-normally its home broker too. What a client says about itself (`Attach`, `Report`, `Detach`) is handled here.
+A row of the client information table (CIT) belongs to a client whose modulators run here. This broker is their *site*,
+and normally the client's home broker too. The row has the client's address, where it is, how far away, and which
+channels with which modulators it has. What a client says about itself (`Attach`, `Report`, `Detach`) is handled here.
 `deliveries` takes events through a row, `registry` tells the producers' home brokers about it, `relocation` moves it.
 """
 
 from enum import StrEnum
 from typing import Final
 
-from roamcast.errors import PeerError
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerDiscovery, ModulatorMeasured, SystemChannel
-from roamcast.protocols.overlays.client_row import ClientRow, check_modulator
+from roamcast.protocols.overlays.client_row import ClientRow
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import (
     TEXT_MAX,
@@ -25,11 +25,11 @@ from roamcast.protocols.overlays.messages import (
     Served,
     WelcomeAck,
 )
+from roamcast.protocols.overlays.modulator_manager import ModulatorManager, ModulatorRefusedError
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import is_newer_epoch
 from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.sources import SourceManager
-from roamcast.protocols.overlays.wants import Wants
 from roamcast.protocols.overlays.whereabouts import Place, Whereabouts
 
 FULL: Final = "overlays: too many clients"
@@ -47,6 +47,7 @@ class ClientManager(Component):
         concentrator: Concentrator,
         channel: SystemChannel,
         registry: Registry,
+        modulators: ModulatorManager,
         sources: SourceManager,
         table: dict[int, ClientRow],
         whereabouts: Whereabouts,
@@ -55,6 +56,7 @@ class ClientManager(Component):
         super().__init__(host)
         self.table = table  # CIT
         self.registry = registry
+        self.modulators = modulators
         self.whereabouts = whereabouts
         self._concentrator = concentrator
         self._channel = channel
@@ -104,18 +106,20 @@ class ClientManager(Component):
         if moved is not None and is_newer_epoch(moved.epoch, message.epoch):
             self._concentrator.send(client, Attached(moved.epoch, 0))
             return
-        try:
-            check_modulator(message.modulator)
-        except PeerError as error:
-            self._concentrator.send(client, Refused(message.epoch, message.version, str(error)[:TEXT_MAX]))
+        if row is None and len(self.table) >= self._parameters.clients_max:
+            self.host.dropped(FULL)
             return
-        if row is None or is_newer_epoch(message.epoch, row.epoch):
-            if row is None and len(self.table) >= self._parameters.clients_max:
-                self.host.dropped(FULL)
-                return
-            row = self._admit(message)
-        elif message.epoch == row.epoch and message.version > row.version:
-            self._update(row, message)
+        is_new = row is None or is_newer_epoch(message.epoch, row.epoch)
+        try:
+            if row is None or is_new:
+                self.modulators.check(message.modulations)
+                row = self._admit(message)
+            elif message.epoch == row.epoch and message.version > row.version:
+                self._update(row, message)
+        except ModulatorRefusedError as error:
+            reason = str(error)[:TEXT_MAX]
+            self._concentrator.send(client, Refused(message.epoch, message.version, error.channel, reason))
+            return
         if message.epoch == row.epoch:
             row.heard_s = self.host.now()
         self._concentrator.send(client, Attached(row.epoch, row.version))
@@ -130,10 +134,8 @@ class ClientManager(Component):
         return row
 
     def _update(self, row: ClientRow, message: Attach) -> None:
+        self.modulators.install(row, message.wants, message.modulations, {})
         row.version = message.version
-        row.wants = Wants(message.wants)
-        if message.modulator != row.modulator_text:
-            row.set_modulator(message.modulator)
         row.produces, row.advertised = message.produces, message.advertised
         if row.produces:
             self._sources.host_producer(row.client, message.advertised)
@@ -153,6 +155,7 @@ class ClientManager(Component):
         row = self.table.get(client)
         if row is not None and row.epoch == message.epoch and not row.is_passive:
             row.heard_s = self.host.now()
+            row.position, row.home_hops = message.position, hops
             self._concentrator.send(client, ReportAck(message.epoch, True))
             candidate = message.nearest if message.nearest != self.host.address else None
             self._channel.post(BrokerDiscovery(client, candidate, message.distance_hops, message.load, hops))

@@ -1,7 +1,7 @@
 """The path of an event through its consumer's site, from `Forward` to `Delivery` [3.3].
 
-An event passes the intake of the consumer's row (in order, once), its modulator (on the broker's CPU), and leaves as a
-numbered delivery, which is repeated until the client acknowledges it.
+An event passes the intake of the consumer's row (in order, once) and its modulators (on the broker's CPU). The
+outcome leaves as numbered deliveries, each repeated until the client acknowledges it.
 
 An event that a modulator keeps for later, as a window does, is settled with the delivery that results from it. A client
 that loses its broker tells the next one what it has got, and every producer's home broker starts over from there; so
@@ -20,14 +20,13 @@ from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.client_row import ClientRow, Sent, Unsettled
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.intake import Arrival
-from roamcast.protocols.overlays.messages import Delivery, DeliveryAck, Forward
-from roamcast.protocols.overlays.modulators import Modulator, Outcome
+from roamcast.protocols.overlays.messages import TEXT_MAX, Delivery, DeliveryAck, Forward, Refused
+from roamcast.protocols.overlays.modulator_manager import Execution, ModulatorManager
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import following
 from roamcast.protocols.overlays.receipts import Receipts
 from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.repeats import Patience, Ticker
-from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.whereabouts import Whereabouts
 
 TOO_MANY: Final = "overlays: too many publishers"
@@ -45,7 +44,7 @@ class Deliveries(Component):
         concentrator: Concentrator,
         brokers: BrokerManager,
         registry: Registry,
-        resources: ResourceMonitor,
+        modulators: ModulatorManager,
         table: dict[int, ClientRow],
         whereabouts: Whereabouts,
         parameters: OverlaysParameters,
@@ -55,11 +54,12 @@ class Deliveries(Component):
         self._concentrator = concentrator
         self._brokers = brokers
         self._registry = registry
-        self._resources = resources
+        self._modulators = modulators
         self._table = table
         self._whereabouts = whereabouts
         self._parameters = parameters
         self._receipts = Receipts(host, concentrator, table, parameters)
+        self._is_draining = False  # what is finished meanwhile needs no drain of its own
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, DeliveriesTimer.RETRY, parameters.retry_s, self._repeat)
 
@@ -106,43 +106,53 @@ class Deliveries(Component):
     def drain(self, row: ClientRow) -> None:
         """Processes the events whose turn it is."""
         deliveries_max = self._parameters.deliveries_max
-        while not row.is_passive and len(row.deliveries) < deliveries_max and self._resources.has_room:
+        while not row.is_passive and len(row.deliveries) < deliveries_max and self._modulators.has_room:
             arrival = row.intake.take()
             if arrival is None:
                 return
-            if row.modulator is None:
-                self._processed(row, arrival, Outcome((arrival.event,)), 0.0)
-            else:
-                self._modulate(row, row.modulator, arrival)
+            self._modulate(row, arrival)
 
-    def _modulate(self, row: ClientRow, modulator: Modulator, arrival: Arrival) -> None:
-        def finish(outcome: Outcome, cpu_s: float) -> None:
+    def _modulate(self, row: ClientRow, arrival: Arrival) -> None:
+        def finish(executions: list[Execution], cpu_s: float) -> None:
             if row.is_current:
-                self._processed(row, arrival, outcome, cpu_s)
-                self.drain(row)
+                self._processed(row, arrival, executions, cpu_s)
+                if not self._is_draining:
+                    self.drain(row)
 
-        event = arrival.event
-        self._resources.run(modulator.cost_s(event), lambda: modulator.process(event), finish)
+        self._is_draining = True
+        self._modulators.process(row, arrival.event, finish)
+        self._is_draining = False
 
-    def _processed(self, row: ClientRow, arrival: Arrival, outcome: Outcome, cpu_s: float) -> None:
+    def _processed(self, row: ClientRow, arrival: Arrival, executions: list[Execution], cpu_s: float) -> None:
         event = arrival.event
         row.processed[event.publisher] = row.unreported[event.publisher] = event.number
         row.bytes_in += len(event.payload)
         row.cpu_s += cpu_s
-        for output in outcome.outputs:
-            self._deliver(row, output, arrival.hops)
-        if outcome.outputs:
+        outputs = [(each.channel.number, output) for each in executions for output in each.outcome.outputs]
+        for part, (channel, output) in enumerate(outputs):
+            is_last = part == len(outputs) - 1
+            self._deliver(row, output, arrival.hops, channel=channel, part=part, is_last=is_last)
+        if outputs:
+            channels = tuple([channel for channel, _ in outputs])
             for kept in row.unsettled:
-                if kept.sequence is None:
-                    kept.sequence = row.sequence
-        row.unsettled.append(Unsettled(event.publisher, event.number, None if outcome.is_kept else row.sequence))
+                kept.put_out(channels, row.sequence)
+        kept_by = tuple([execution.channel.number for execution in executions if execution.outcome.is_kept])
+        row.unsettled.append(Unsettled(event.publisher, event.number, None if kept_by else row.sequence, kept_by))
         row.acknowledge(row.acknowledged)  # settles what had no delivery
+        for execution in executions:
+            if execution.outcome.failure:
+                self._tell_failure(row, execution)
         self._receipts.note_processed(row, event.publisher)
         self.on_progress(row)
 
+    def _tell_failure(self, row: ClientRow, execution: Execution) -> None:
+        """With every event that finds the modulator stopped, until the client has changed it."""
+        reason = execution.outcome.failure[:TEXT_MAX]
+        self._concentrator.send(row.client, Refused(row.epoch, row.version, execution.channel.number, reason))
+
     # -- Out -------------------------------------------------------------------------------------------------------
 
-    def _deliver(self, row: ClientRow, event: Event, hops: int) -> None:
+    def _deliver(self, row: ClientRow, event: Event, hops: int, *, channel: int, part: int, is_last: bool) -> None:
         row.sequence = following(row.sequence)
         row.bytes_out += len(event.payload)
         delivery = Delivery(
@@ -151,9 +161,12 @@ class Deliveries(Component):
             site=self.host.address,
             hops=min(255, hops),
             event=event,
-            cursors=tuple(row.unreported.items()),
+            cursors=tuple(row.unreported.items()) if is_last else (),
+            channel=channel,
+            part=part,
         )
-        row.unreported.clear()
+        if is_last:
+            row.unreported.clear()
         self.send(row, delivery)
 
     def send(self, row: ClientRow, delivery: Delivery) -> None:
@@ -188,4 +201,5 @@ class Deliveries(Component):
                 self._patience.answered(sent, row.heard_s)
         for publisher in row.acknowledge(message.sequence):
             self._receipts.note(row, publisher)
+        self.on_progress(row)
         self.drain(row)

@@ -8,15 +8,17 @@ what the application has published, and what has been delivered to it.
 from enum import StrEnum
 from typing import Final
 
-from roamcast.errors import CallerError
+from roamcast.errors import CallerError, ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.jitter import jittered
+from roamcast.protocols.modulation import PLAIN, Modulation
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.home import Home
 from roamcast.protocols.overlays.messages import (
+    CHANNELS_MAX,
     Attach,
     Attached,
     Detach,
@@ -27,7 +29,7 @@ from roamcast.protocols.overlays.messages import (
     Welcome,
     WelcomeAck,
 )
-from roamcast.protocols.overlays.modulators import compile_modulator
+from roamcast.protocols.overlays.modulators import compile_modulation
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.publications import Publications
 from roamcast.protocols.overlays.ranks import is_newer_epoch, next_epoch
@@ -37,6 +39,7 @@ from roamcast.protocols.rings import RING_HOPS_MAX
 from roamcast.protocols.subscriptions import Subscriptions
 
 REFUSED: Final = "overlays: modulator refused"
+MODULATIONS_BYTES_MAX: Final = 163_840  # of a node, so that what describes it fits a message
 ATTACH: Final = "attach"  # the request to become, or to stay, the home broker
 
 
@@ -69,8 +72,8 @@ class Member(Component):
             host, concentrator=concentrator, home=self._home, is_wanted=self._is_wanted, parameters=parameters
         )
         self._wants: list[Want] = []
-        self._modulator = ""
-        self.refusal = ""  # why the home broker does not run the modulator; until it changes, nothing is subscribed
+        self._modulations: dict[int, Modulation] = {}  # by channel
+        self.refusals: dict[int, str] = {}  # channel -> why the home broker does not run its modulator; see _on_refused
         self._produces = False
         self._advertised: Interest | None = None
         self._version = 0
@@ -83,7 +86,7 @@ class Member(Component):
         self._checks = 0  # how often it was asked since it was last heard
         self._is_home_doubted = False  # a frame to it failed
         concentrator.on_unreachable = self._doubt_home
-        self.set_modulator(parameters.modulator)
+        self.set_modulator(Modulation(parameters.modulator))
 
     def declare(self, inputs: Inputs) -> None:
         self.publications.declare(inputs)
@@ -106,22 +109,53 @@ class Member(Component):
 
     def subscribe(self, interest: Interest) -> None:
         self.subscriptions.add(interest)
-        self._wants.append((interest, self.host.now()))
+        self._wants.append((interest, self.host.now(), PLAIN_CHANNEL))
         self._change()
 
     def unsubscribe(self, interest: Interest) -> None:
         self.subscriptions.remove(interest)
-        self._wants.remove(next(want for want in self._wants if want[0] == interest))
+        self._wants.remove(next(want for want in self._wants if want[0] == interest and want[2] == PLAIN_CHANNEL))
         self._change()
 
-    def set_modulator(self, text: str) -> None:
-        """What the home broker shall do to this consumer's events from now on; nothing passes them on as they are."""
-        if text:
-            compile_modulator(text)  # refuses nonsense here rather than at the broker
-        if text != self._modulator:
-            self._modulator = text
-            self.refusal = ""
+    def open_channel(self, channel: int, interest: Interest, modulation: Modulation) -> None:
+        """Opens a channel, or changes its interest or its modulator. A changed interest counts from now on."""
+        self._check(channel, modulation)
+        kept = [want for want in self._wants if want[2] != channel]
+        if len(kept) == len(self._wants) and len(self._channels()) >= CHANNELS_MAX - 1:
+            raise ConfigurationError(f"modulator: a node has at most {CHANNELS_MAX - 1} subscriptions with modulators")
+        known = [want for want in self._wants if want[2] == channel and want[0] == interest]
+        self._wants = kept + (known or [(interest, self.host.now(), channel)])
+        self._modulations[channel] = modulation
+        self.refusals.pop(channel, None)
+        self._change()
+
+    def close_channel(self, channel: int) -> None:
+        self._wants = [want for want in self._wants if want[2] != channel]
+        self._modulations.pop(channel, None)
+        self.refusals.pop(channel, None)
+        self._change()
+
+    def set_modulator(self, modulation: Modulation) -> None:
+        """What the home broker shall do to the events of channel 0 from now on."""
+        self._check(PLAIN_CHANNEL, modulation)
+        if modulation != self._modulations.get(PLAIN_CHANNEL, PLAIN):
+            self._modulations[PLAIN_CHANNEL] = modulation
+            self.refusals.pop(PLAIN_CHANNEL, None)
             self._change()
+
+    def _check(self, channel: int, modulation: Modulation) -> None:
+        """Refuses nonsense here rather than at the broker."""
+        if modulation.source:
+            compile_modulation(modulation)
+        others = [other for number, other in self._modulations.items() if number != channel]
+        size = sum(other.size_bytes for other in [*others, modulation])
+        if size > MODULATIONS_BYTES_MAX:
+            raise ConfigurationError(
+                f"modulator: all of a node's together have {size} bytes; allowed: at most {MODULATIONS_BYTES_MAX}"
+            )
+
+    def _channels(self) -> set[int]:
+        return {want[2] for want in self._wants} - {PLAIN_CHANNEL}
 
     def advertise(self, interest: Interest) -> None:
         if self._produces and (self._advertised is None or self._advertised.covers(interest)):
@@ -142,8 +176,10 @@ class Member(Component):
         if self.home != NOBODY:
             self._concentrator.send(self.home, Detach(self._home.epoch, is_final=True))
 
-    def _is_wanted(self, event: Event) -> bool:
-        return bool(self._modulator) or self.subscriptions.match(event)
+    def _is_wanted(self, event: Event, channel: int) -> bool:
+        if channel != PLAIN_CHANNEL or self._modulations.get(channel, PLAIN).source:
+            return channel in self._modulations  # a modulator may have made something else of it
+        return self.subscriptions.match(event)
 
     # -- The home broker -------------------------------------------------------------------------------------------
 
@@ -195,6 +231,9 @@ class Member(Component):
     def _attach_anew(self, broker: int) -> None:
         self._home.epoch = next_epoch(self._home.epoch, self.host.now())
         self._generation = 0
+        if self.refusals:
+            self.refusals.clear()
+            self._version += 1
         self.reception.begin_epoch()
         self._candidate = broker
         self._attach()
@@ -204,8 +243,14 @@ class Member(Component):
             client=self.host.address,
             epoch=self._home.epoch,
             version=self._version,
-            wants=() if self.refusal else tuple(self._wants),
-            modulator="" if self.refusal else self._modulator,
+            wants=tuple([want for want in self._wants if want[2] not in self.refusals]),
+            modulations=tuple(
+                [
+                    (channel, modulation)
+                    for channel, modulation in self._modulations.items()
+                    if modulation.source and channel not in self.refusals
+                ]
+            ),
             produces=self._produces,
             advertised=self._advertised,
             cursors=tuple(self.reception.cursors.items()),
@@ -224,12 +269,16 @@ class Member(Component):
             self._become_homed(source)
 
     def _on_refused(self, source: int, message: Refused, hops: int) -> None:
-        """The broker cannot run the modulator. This node stays its client as a producer, and subscribes to nothing: it
-        must not get events unmodulated."""
-        if source == self._candidate and message.epoch == self._home.epoch and message.version == self._version:
-            self.refusal = message.reason or "no reason given"
+        """The broker does not run a modulator. This node stays its client, without the subscriptions of that channel:
+        it must not get their events unmodulated. Another home broker is asked again."""
+        channel = message.channel
+        is_current = message.epoch == self._home.epoch and message.version == self._version
+        if is_current and channel in self._modulations and channel not in self.refusals:
+            reason = message.reason or "no reason given"
+            self.refusals[channel] = reason
             self.host.dropped(REFUSED)
-            self.host.structure("modulator", peer=source, value=0.0, detail=self.refusal)
+            self.host.structure("modulator", peer=source, value=float(channel), detail=reason)
+            self.host.refused(channel, reason)
             self._version += 1
             self._attach()
 
@@ -279,9 +328,16 @@ class Member(Component):
 
     def _report(self, nearest: Sighting | None) -> None:
         if nearest is None:
-            report = Report(self.host.address, self._home.epoch, None, 0, 0.0)
+            report = Report(self.host.address, self._home.epoch, None, 0, 0.0, position=self.host.position())
         else:
-            report = Report(self.host.address, self._home.epoch, nearest.broker, nearest.hops, nearest.load)
+            report = Report(
+                client=self.host.address,
+                epoch=self._home.epoch,
+                nearest=nearest.broker,
+                distance_hops=nearest.hops,
+                load=nearest.load,
+                position=self.host.position(),
+            )
         self._concentrator.send(self.home, report)
         if self._parameters.home_check_s and self.home != self.host.address:
             self._checked_s = self.host.now()

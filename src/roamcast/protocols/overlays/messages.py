@@ -21,9 +21,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from roamcast.events import Event, Signature
-from roamcast.fields import Address, Counter, Duration, Hops, Quantity, Time
+from roamcast.fields import Address, Coordinate, Counter, Duration, Hops, Quantity, SmallCounter, Time
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
+from roamcast.protocols.modulation import Modulation
 from roamcast.protocols.routing import Control, Routed
 from roamcast.protocols.routing.messages import Sequence
 
@@ -35,11 +36,15 @@ Epoch = Sequence  # on a circle (`ranks.py`)
 Path = Annotated[tuple[Address, ...], Meta(max_length=PATH_MAX)]  # brokers; the destination is last
 Load = Quantity  # share of time that a broker's CPU is busy; above 1 when work piles up
 Cursor = tuple[Address, Counter]  # a publisher, and the number of its latest event that has been dealt with
-Want = tuple[Interest, Time]  # a subscription, and when it was made
+Channel = Counter  # of one consumer; 0: the channel of subscriptions without a function of their own
+Want = tuple[Interest, Time, Channel]  # a subscription, when it was made, and the channel of its events
 Target = tuple[Address, Epoch, Counter]  # a consumer, its epoch, its previous event of this producer
 Branch = tuple[Path, tuple[Target, ...]]  # the path to a broker, and its consumers
 TEXT_MAX = 4096
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
+CHANNELS_MAX = 16
+Modulations = Annotated[tuple[tuple[Channel, Modulation], ...], Meta(max_length=CHANNELS_MAX)]  # channels that have one
+Position = tuple[Coordinate, Coordinate]  # m
 
 
 class Seek(Message, frozen=True, tag=16):
@@ -74,13 +79,13 @@ class Attach(Message, frozen=True, tag=16):
     epoch: Epoch
     version: Counter
     wants: tuple[Want, ...]
-    modulator: Text
+    modulations: Modulations
     produces: bool  # it publishes
     advertised: Interest | None  # what it is going to publish; None: anything
     cursors: tuple[Cursor, ...]  # what it has got of each publisher
 
     def subscriptions(self) -> tuple[Interest, ...]:
-        return tuple([interest for interest, _ in self.wants])
+        return tuple([interest for interest, _, _ in self.wants])
 
 
 class Attached(Message, frozen=True, tag=17):
@@ -91,10 +96,11 @@ class Attached(Message, frozen=True, tag=17):
 
 
 class Refused(Message, frozen=True, tag=47):
-    """I do not take what you told me in this version: I cannot run its modulator."""
+    """I do not run the modulator of this channel that you told me in this version: I cannot, or it failed."""
 
     epoch: Epoch
     version: Counter
+    channel: Channel
     reason: Text
 
 
@@ -106,6 +112,7 @@ class Report(Message, frozen=True, tag=18):
     nearest: Address | None
     distance_hops: Hops  # to `nearest`
     load: Load  # of `nearest`
+    position: Position | None = None  # where the client is, if it knows
 
 
 class ReportAck(Message, frozen=True, tag=19):
@@ -157,7 +164,9 @@ class Delivery(Message, frozen=True, tag=25):
     site: Address  # the broker where the modulator runs; it gets the acknowledgement
     hops: Hops  # that the event took from its producer to the site
     event: Event
-    cursors: tuple[Cursor, ...]  # what the modulator has dealt with since the delivery before
+    cursors: tuple[Cursor, ...]  # what the modulators have dealt with since the delivery before
+    channel: Channel = 0
+    part: SmallCounter = 0  # of what came of the event, on all channels, counted from 0; cursors come with the last
 
 
 class DeliveryAck(Message, frozen=True, tag=26):
@@ -283,7 +292,7 @@ class HandoffRequest(Message, frozen=True, tag=37):
     client: Address
     epoch: Epoch
     generation: Counter  # that it would begin
-    modulator: Text
+    modulations: Modulations
 
 
 class HandoffAck(Message, frozen=True, tag=38):
@@ -322,13 +331,14 @@ class HandoffState(Message, frozen=True, tag=41):
     registered: Counter  # the version that the producers' home brokers know
     home: Address
     wants: tuple[Want, ...]
-    modulator: Text
-    state: bytes | None  # of the modulator; None: it starts afresh
+    modulations: Modulations
+    states: tuple[tuple[Channel, bytes], ...]  # of modulators; those that are missing start afresh
     produces: bool
     advertised: Interest | None
     cursors: tuple[Cursor, ...]  # processed
     settled: tuple[Cursor, ...]
-    unsettled: tuple[tuple[Address, Counter, Counter], ...]  # publisher, number, delivery that settles it; 0: unknown
+    # Publisher, number, delivery that settles it (0: unknown), channels whose modulators keep it.
+    unsettled: tuple[tuple[Address, Counter, Counter, tuple[Channel, ...]], ...]
     unreported: tuple[Cursor, ...]  # processed, and not yet told to the client
     sequence: Counter  # of the next delivery
     deliveries: tuple[Delivery, ...]  # not yet acknowledged

@@ -17,7 +17,8 @@ Parts (the paper's names where it has one; one module each):
   client manager with its table), `deliveries` (events on their path through a modulator to a client), `receipts`,
   `registry` (what producers' home brokers are told about clients), `sources` (what a broker does for producers),
   `relocation` (moving a modulator to another broker), `channel` (the internal system channel) and `adaptors`.
-- `modulators`: the functions that brokers apply to a consumer's events.
+- `modulators`: the functions that brokers apply to a consumer's events. `modulator_manager` adds, changes and runs
+  them; `event_channels` are what they are applied to: each subscription that brings a modulator is a channel.
 
 The path of an event: the producer sends it to its home broker. That broker sends it along the shortest paths of the
 overlay to every broker with consumers that want it. There each consumer's modulator is applied, and the result goes to
@@ -61,8 +62,9 @@ from mypy_extensions import mypyc_attr
 from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
-from roamcast.protocols.api import Host
+from roamcast.protocols.api import PLAIN_CHANNEL, Host
 from roamcast.protocols.components import Component, ComposedProtocol, Inputs
+from roamcast.protocols.modulation import Modulation
 from roamcast.protocols.overlays.adaptors import Services, adaptor_class, install_adaptors
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import SystemChannel
@@ -72,6 +74,7 @@ from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.deliveries import Deliveries
 from roamcast.protocols.overlays.member import Member
 from roamcast.protocols.overlays.messages import Messages, ReportAck
+from roamcast.protocols.overlays.modulator_manager import ModulatorManager
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.relocation import Relocation
@@ -111,12 +114,13 @@ class Broker(Component):
         self.registry = Registry(
             host, concentrator=concentrator, brokers=self.brokers, table=table, parameters=parameters
         )
+        self.modulators = ModulatorManager(resources)
         self.deliveries = Deliveries(
             host,
             concentrator=concentrator,
             brokers=self.brokers,
             registry=self.registry,
-            resources=resources,
+            modulators=self.modulators,
             table=table,
             whereabouts=whereabouts,
             parameters=parameters,
@@ -126,6 +130,7 @@ class Broker(Component):
             concentrator=concentrator,
             channel=channel,
             registry=self.registry,
+            modulators=self.modulators,
             sources=self.sources,
             table=table,
             whereabouts=whereabouts,
@@ -169,6 +174,7 @@ class Broker(Component):
 class Overlays(ComposedProtocol):
     name: ClassVar[str] = "overlays"
     summary: ClassVar[str] = "Opportunistic Overlays: a broker network and home brokers that follow the nodes"
+    modulates: ClassVar[bool] = True
     Parameters: ClassVar[type[api.Parameters]] = OverlaysParameters
     messages: ClassVar[Any] = Messages
 
@@ -207,14 +213,19 @@ class Overlays(ComposedProtocol):
     def publish(self, event: Event) -> None:
         self.member.publish(event)
 
-    def set_modulator(self, text: str) -> None:
-        """The application wants its events modulated like this from now on; `modulators/` explains the language."""
-        self.member.set_modulator(text)
+    def open_channel(self, channel: int, interest: Interest, modulation: Modulation) -> None:
+        self.member.open_channel(channel, interest, modulation)
 
-    @property
-    def refusal(self) -> str:
-        """Why the home broker does not run this node's modulator; empty if it does, or if there is none."""
-        return self.member.refusal
+    def close_channel(self, channel: int) -> None:
+        self.member.close_channel(channel)
+
+    def set_modulator(self, source: str) -> None:
+        """Subscriptions that brought no modulator of their own are modulated like this from now on."""
+        self.member.set_modulator(Modulation(source))
+
+    def refusal(self, channel: int = PLAIN_CHANNEL) -> str:
+        """Why the home broker does not run the channel's modulator; empty if it does, or if there is none."""
+        return self.member.refusals.get(channel, "")
 
     def leave(self) -> None:
         self.member.leave()

@@ -104,13 +104,16 @@ class OverlaysParameters(api.Parameters, frozen=True):
     # The producers' home brokers acknowledge a detour to the destination too [2.4 step 3, item 4]. It has no use for
     # it.
     detour_ack_to_destination: bool = False
-    # What a consumer's home broker does to its events, in the language of `modulators/`. Empty: passes them on.
+    # What a consumer's home broker does to the events of subscriptions that bring no modulator of their own, in a
+    # language of `modulators/`. Empty: passes them on.
     modulator: str = ""
 
     # -- Load [3.3, 3.5] -------------------------------------------------------------------------------------------
 
     # Time between two readings of a broker's load in seconds, above 0.
     load_reading_period_s: float = 2.0
+    # Whether a broker is at least as loaded as its machine, in CPU or memory. Off where all brokers share one.
+    machine_load: bool = True
     # Weight of the newest reading in the load, above 0, at most 1.
     load_weight: float = 0.5
     # Events that wait for a broker's CPU at most, 1 to 10^6.

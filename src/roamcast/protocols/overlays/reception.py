@@ -1,7 +1,9 @@
 """The deliveries that a consumer takes: in order, each once.
 
 Deliveries are numbered by the site of the consumer's modulator, from 1 in each epoch. The consumer remembers how far it
-has got with each publisher; that is where the next home broker starts if this one is lost.
+has got with each publisher; that is where the next home broker starts if this one is lost. Several deliveries may come
+of one event, on several channels. If a home broker is lost between two of them, the next one makes all of them again;
+those that are here already are dropped.
 """
 
 from collections.abc import Callable
@@ -31,11 +33,12 @@ class Reception(Component):
         *,
         concentrator: Concentrator,
         home: Home,
-        is_wanted: Callable[[Event], bool],
+        is_wanted: Callable[[Event, int], bool],
         parameters: OverlaysParameters,
     ) -> None:
         super().__init__(host)
         self.cursors: dict[int, int] = {}  # publisher -> number of its latest event whose outcome is here
+        self._parts: dict[int, tuple[int, int]] = {}  # publisher -> its latest event of which something is here; parts
         self._concentrator = concentrator
         self._home = home
         self._is_wanted = is_wanted
@@ -69,15 +72,20 @@ class Reception(Component):
 
     def _take(self, delivery: Delivery, hops: int) -> None:
         event = delivery.event
-        is_new = event.number > self.cursors.get(event.publisher, 0)
+        got = self._parts.get(event.publisher, (0, 0))
+        is_new = event.number > self.cursors.get(event.publisher, 0) and (event.number, delivery.part + 1) > got
+        if is_new:
+            self._parts[event.publisher] = (event.number, delivery.part + 1)
         for publisher, number in delivery.cursors:
             self.cursors[publisher] = max(number, self.cursors.get(publisher, 0))
         if len(self.cursors) > self._parameters.publishers_max:
-            del self.cursors[next(iter(self.cursors))]
+            forgotten = next(iter(self.cursors))
+            del self.cursors[forgotten]
+            self._parts.pop(forgotten, None)
         if not is_new:
             self.host.dropped(REPEATED, event.id)
-        elif self._is_wanted(event):
-            self.host.deliver(event, hops)
+        elif self._is_wanted(event, delivery.channel):
+            self.host.deliver(event, hops, delivery.channel)
 
     def _acknowledge(self, _: int) -> None:
         for site in self._acknowledge_to:

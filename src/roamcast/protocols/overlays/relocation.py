@@ -29,14 +29,13 @@ events in transit may be lost (never repeated, never reordered); `loose` does bo
 """
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from roamcast.errors import PeerError
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.client_row import ClientRow, check_modulator
+from roamcast.protocols.overlays.client_row import ClientRow
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.deliveries import Deliveries
@@ -49,15 +48,18 @@ from roamcast.protocols.overlays.messages import (
     HandoffDone,
     HandoffRequest,
     HandoffState,
+    Modulations,
     Served,
     Welcome,
     WelcomeAck,
 )
+from roamcast.protocols.overlays.modulator_manager import ModulatorRefusedError
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import following, is_newer
 from roamcast.protocols.overlays.sources import SourceManager
-from roamcast.protocols.overlays.wants import Wants
 from roamcast.protocols.overlays.whereabouts import Place
+
+STATE_ROOM_BYTES: Final = 32_768  # of a message, for what is neither modulator, state nor payload
 
 Form = Literal["horizontal", "upstream", "downstream"]
 
@@ -119,11 +121,13 @@ class Relocation(Component):
         row = self._clients.table.get(client)
         if row is None or row.is_passive or client in self._handoffs or destination == self.host.address:
             return False
+        if not self._fits(row, with_deliveries=False):
+            return False
         if form == "downstream" and destination != row.home:
             return False
         handoff = _Handoff(row, destination, destination if form == "horizontal" else row.home)
         self._handoffs[client] = handoff
-        request = HandoffRequest(client, row.epoch, handoff.generation, row.modulator_text)
+        request = HandoffRequest(client, row.epoch, handoff.generation, self._clients.modulators.modulations(row))
         tries = self._parameters.handoff_tries
         self._concentrator.ask(("handoff", client), destination, request, tries, lambda: self._abandon(client))
         return True
@@ -183,20 +187,30 @@ class Relocation(Component):
         handoff = self._handoffs.get(row.client)
         if handoff is None or handoff.row is not row or not handoff.is_accepted or handoff.waiting or not row.is_idle:
             return
-        if all(row.processed.get(publisher, 0) >= number for publisher, number in handoff.last.items()):
+        has_all = all(row.processed.get(publisher, 0) >= number for publisher, number in handoff.last.items())
+        if has_all and self._fits(row):
             self._hand_over(handoff)
+
+    def _fits(self, row: ClientRow, with_deliveries: bool = True) -> bool:
+        """Whether a client's modulators, with their states and what is not acknowledged, fit a message."""
+        modulators = self._clients.modulators
+        size = sum(modulation.size_bytes for _, modulation in modulators.modulations(row))
+        size += sum(len(state) for _, state in modulators.states(row)) if self._keeps_state else 0
+        if with_deliveries:
+            size += sum(len(sent.delivery.event.payload) for sent in row.deliveries.values())
+        return size <= self.host.message_bytes_max - STATE_ROOM_BYTES
 
     def _on_deadline(self, client: int) -> None:
         handoff = self._handoffs.get(client)
         if handoff is None:
             return
-        if handoff.row.is_current and handoff.row.is_idle:
+        if not handoff.row.is_current:
+            self._abandon(client)
+        elif handoff.row.is_idle and self._fits(handoff.row):
             self._hand_over(handoff)
-        elif handoff.row.is_current:
+        else:
             handoff.waiting.clear()
             handoff.last.clear()
-        else:
-            self._abandon(client)
 
     def _hand_over(self, handoff: _Handoff) -> None:
         row = handoff.row
@@ -231,13 +245,15 @@ class Relocation(Component):
             registered=row.registered,
             home=handoff.home,
             wants=row.wants.rows,
-            modulator=row.modulator_text,
-            state=row.modulator.state() if row.modulator is not None and self._keeps_state else None,
+            modulations=self._clients.modulators.modulations(row),
+            states=self._clients.modulators.states(row) if self._keeps_state else (),
             produces=row.produces,
             advertised=row.advertised,
             cursors=tuple(row.processed.items()),
             settled=tuple(row.settled.items()),
-            unsettled=tuple((event.publisher, event.number, event.sequence or 0) for event in row.unsettled),
+            unsettled=tuple(
+                (event.publisher, event.number, event.sequence or 0, event.kept_by) for event in row.unsettled
+            ),
             unreported=tuple(row.unreported.items()),
             sequence=row.sequence,
             deliveries=tuple(sent.delivery for sent in row.deliveries.values()),
@@ -261,7 +277,7 @@ class Relocation(Component):
         rank = (message.epoch, message.generation)
         has_room = row is not None or len(self._clients.table) < self._parameters.clients_max
         is_news = row is None or is_newer(rank, (row.epoch, row.generation))
-        accepted = has_room and is_news and _can_run(message.modulator)
+        accepted = has_room and is_news and self._can_run(message.modulations)
         if accepted:
             row = self._open(client, message.epoch, message.generation)
             row.is_passive = True
@@ -281,7 +297,7 @@ class Relocation(Component):
             is_news = is_newer(rank, known) or (row.is_passive and known == rank)
         elif is_news:
             is_news = len(self._clients.table) < self._parameters.clients_max
-        if is_news and _can_run(message.modulator):
+        if is_news and self._can_run(message.modulations):
             if row is None or (row.epoch, row.generation) != rank:
                 row = self._open(client, message.epoch, message.generation)
             self._take_over(row, message)
@@ -297,8 +313,7 @@ class Relocation(Component):
         row.is_passive = False
         row.heard_s = self.host.now()
         row.version, row.registered, row.home = message.version, message.registered, message.home
-        row.wants = Wants(message.wants)
-        row.set_modulator(message.modulator, message.state)
+        clients.modulators.install(row, message.wants, message.modulations, dict(message.states))
         row.produces, row.advertised = message.produces, message.advertised
         row.start_from(message.cursors)
         row.settled = dict(message.settled)
@@ -323,18 +338,17 @@ class Relocation(Component):
         clients.registry.register(row, known_to=message.sources if row.registered == row.version else ())
         self._deliveries.drain(row)
 
+    def _can_run(self, modulations: Modulations) -> bool:
+        try:
+            self._clients.modulators.check(modulations)
+        except ModulatorRefusedError:
+            return False
+        return True
+
     def _on_welcome_ack(self, source: int, message: WelcomeAck, hops: int) -> None:
         for client, row in self._clients.table.items():
             if source in (client, row.home) and (row.epoch, row.generation) == (message.epoch, message.generation):
                 self._concentrator.answered(("welcome", client))
-
-
-def _can_run(modulator: str) -> bool:
-    try:
-        check_modulator(modulator)
-    except PeerError:
-        return False
-    return True
 
 
 def _from_here(delivery: Delivery, site: int) -> Delivery:

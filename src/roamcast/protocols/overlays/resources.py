@@ -4,9 +4,12 @@ Modulators run one after the other, in the order in which their events became re
 the arriving work takes: the work that was done, plus what the queue has grown by. It exceeds 1 while work arrives
 faster than it gets done. Readings are smoothed.
 
-What a piece of work costs is read from the host's clock around it. Live, that is the true time. In the simulator the
-clock stands still during a call, so there the work is charged what its operators declare (`modulators/`), and its
-result leaves only when that time has passed: an overloaded broker is slow in both worlds, for the same reason.
+What a piece of work costs is the CPU time that it took, as the host measures it. In the simulator no time passes during
+a call, so there the work is charged what its operators declare (`modulators/`), and its result leaves only when that
+time has passed: an overloaded broker is slow in both worlds, for the same reason. `work(SECONDS)` stands for a
+computation, and is charged as declared in both.
+
+Live, the machine counts too: a broker is at least as loaded as its machine's CPU or memory (`machine_load`).
 """
 
 from collections import deque
@@ -25,9 +28,15 @@ class ResourceTimer(StrEnum):
     READING = "resources.reading"  # time to read the load; key 0
 
 
+class Cost(NamedTuple):
+    """What a piece of work costs where its time cannot be measured, and what it costs at least where it can."""
+
+    declared_s: float
+    least_s: float = 0.0
+
+
 class _Work(NamedTuple):
-    cost_s: float  # declared
-    compute: Callable[[], Any]
+    compute: Callable[[], tuple[Any, Cost]]
     finish: Callable[[Any, float], None]  # takes the result and what it cost
 
 
@@ -39,6 +48,7 @@ class ResourceMonitor(Component):
         self._period_s = parameters.load_reading_period_s
         self._weight = parameters.load_weight
         self._queue_max = parameters.work_queue_max
+        self._counts_machine = parameters.machine_load
         self._queue: deque[_Work] = deque()
         self._running: tuple[_Work, Any, float] | None = None
         self._busy_s = 0.0  # work done or begun since the last reading
@@ -57,19 +67,19 @@ class ResourceMonitor(Component):
     def has_room(self) -> bool:
         return len(self._queue) < self._queue_max
 
-    def run(self, cost_s: float, compute: Callable[[], Any], finish: Callable[[Any, float], None]) -> None:
+    def run(self, compute: Callable[[], tuple[Any, Cost]], finish: Callable[[Any, float], None]) -> None:
         """Does a piece of work as soon as the CPU is free; `finish` gets its result and its cost when it is done."""
-        self._queue.append(_Work(cost_s, compute, finish))
+        self._queue.append(_Work(compute, finish))
         if self._running is None:
             self._next()
 
     def _next(self) -> None:
         while self._queue and self._running is None:
             work = self._queue.popleft()
-            began_s = self.host.now()
-            result = work.compute()
-            elapsed_s = self.host.now() - began_s
-            cost_s = elapsed_s if elapsed_s > 0 else work.cost_s
+            began_s = self.host.cpu_s()
+            result, cost = work.compute()
+            elapsed_s = self.host.cpu_s() - began_s
+            cost_s = max(elapsed_s, cost.least_s) if elapsed_s > 0 else cost.declared_s
             self._busy_s += cost_s
             self._begun += 1
             self._running = (work, result, cost_s)
@@ -93,6 +103,8 @@ class ResourceMonitor(Component):
             self._mean_cost_s = self._busy_s / self._begun
         growth_s = max(0, len(self._queue) - self._waited) * self._mean_cost_s
         newest = (self._busy_s + growth_s) / self._period_s
+        if self._counts_machine:
+            newest = max(newest, self.host.machine_load())
         self._waited = len(self._queue)
         self._busy_s = 0.0
         self._begun = 0

@@ -16,9 +16,9 @@ class Wants:
         """Whether a subscription matches the event and, if `by_time`, was made before it by the clocks of producer and
         consumer. What has just been published needs no clocks."""
         return any(
-            (event.time_s >= since_s or not by_time) and interest.matches(event) for interest, since_s in self.rows
+            (event.time_s >= since_s or not by_time) and interest.matches(event) for interest, since_s, _ in self.rows
         )
 
     def may_match(self, advertised: Interest | None) -> bool:
         """Whether such a producer has anything to offer; `None` advertises everything."""
-        return advertised is None or any(interest.overlaps(advertised) for interest, _ in self.rows)
+        return advertised is None or any(interest.overlaps(advertised) for interest, _, _ in self.rows)

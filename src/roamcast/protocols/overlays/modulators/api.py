@@ -13,6 +13,7 @@ class Outcome(NamedTuple):
 
     outputs: tuple[Event, ...]  # to be delivered
     is_kept: bool = False  # the modulator keeps it: it may contribute to a later output
+    failure: str = ""  # why the modulator cannot go on
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -25,7 +26,11 @@ class Modulator(ABC):
 
     @abstractmethod
     def cost_s(self, event: Event) -> float:
-        """CPU time that `process` is declared to take, where it cannot be measured."""
+        """CPU time that `process` is declared to take, where it cannot be measured; asked afterwards."""
+
+    def least_s(self) -> float:
+        """CPU time that `process` stands for, at least, even where it is measured."""
+        return 0.0
 
     @abstractmethod
     def state(self) -> bytes:
