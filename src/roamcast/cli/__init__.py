@@ -53,6 +53,7 @@ COMMANDS = {
     "key": "Make and change the key of a live network; say who is a member.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
+    "hunt": "Hunt for failures: random networks with faults, judged by checkers.",
     "bench": "Measure speed and fidelity.",
 }
 

@@ -16,7 +16,7 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,18 +27,22 @@ from typer.exceptions import TyperException
 
 from roamcast.causal import Specification, parse_specification
 from roamcast.causal.specification import ARROW
-from roamcast.cli.node_config import as_toml, from_file, reread
+from roamcast.cli.node_config import as_toml, door_table, from_file, reread
 from roamcast.cli.node_output import LogSettings, Printer, log_settings
 from roamcast.cli.service import Service, unit
 from roamcast.cli.settings import assignments, size_m
+from roamcast.delivery.settings import MIB, DeliverySettings
+from roamcast.doors.opening import open_doors
+from roamcast.doors.settings import DoorSettings, door_settings
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import register
 from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
+from roamcast.library.nodes import Node as SharedNode
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
-from roamcast.live.node import Node, NodeSettings, parse_content
+from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.live.notices import Level, Notice
 from roamcast.protocols.api import Point, Site
 
@@ -96,11 +100,37 @@ def node(
         Path | None,
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Fetch lost events from neighbours, and keep events for them.")
+    ] = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Repair, and keep events and subscriptions in this directory: the node gets what was published while "
+            "it was down, and nothing twice."
+        ),
+    ] = None,
+    sync: Annotated[
+        str, typer.Option(help="What the journal survives: full a loss of power, normal the end of the process, off.")
+    ] = "normal",
+    journal_mib: Annotated[int, typer.Option(help="Events that the node keeps at most, in MiB.")] = 64,
+    keep_s: Annotated[float, typer.Option("--keep", help="Seconds that an event is kept at most.")] = 3600.0,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Show the events of each publisher in order; with --repair or --journal.")
+    ] = False,
     key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
     identity: Annotated[
         Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
+    doors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--door",
+            help="Let other programs in: http, mqtt, metrics or tracing, as NAME or NAME=HOST:PORT; repeatable. "
+            "Access rules are in the table [door] of the file.",
+        ),
+    ] = None,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
     log_level: Annotated[str, typer.Option(help="What is logged: error, warning, info or debug.")] = "info",
@@ -132,7 +162,9 @@ class _Plan(msgspec.Struct, frozen=True):
     offered: list[Interest]
     log: LogSettings
     as_json: bool
+    ordered: bool
     duration_s: float | None
+    doors: DoorSettings
 
 
 def _plan(options: Mapping[str, Any]) -> _Plan:
@@ -159,7 +191,7 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         group=group,
         peers=links,
         interfaces=tuple(options["interfaces"] or []),
-        discover=options["discover"],
+        discover=options["discover"] or None,
         port=options["port"],
         position=None if options["position"] is None else _point("--position", options["position"]),
         site=_site(options["site"], options["range_m"], dependencies),
@@ -168,14 +200,24 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         key=key,
         identity=options["identity"],
         plain=options["plain"],
+        repair=options["repair"],
+        journal=options["journal"],
+        sync=options["sync"],
+        delivery=DeliverySettings(
+            bytes_max=options["journal_mib"] * MIB, age_max_s=options["keep_s"], away_max_s=options["keep_s"]
+        ),
     )
+    if options["ordered"] and not (settings.repair or settings.journal):
+        raise ConfigurationError("--ordered: only with --repair or --journal")
     return _Plan(
         settings,
         wanted=[parse_interest(language, text) for text in options["subscribe"] or []],
         offered=[parse_interest(language, text) for text in options["advertise"] or []],
         log=log_settings(options["log_level"], options["log_format"]),
         as_json=options["as_json"],
+        ordered=options["ordered"],
         duration_s=duration_s,
+        doors=door_settings(door_table(options["doors"] or [])),
     )
 
 
@@ -267,6 +309,9 @@ class _Application:
         broken = partial(loop.call_soon_threadsafe, self._stop_without_reader)
         self._printer = Printer(plan.as_json, plan.log, broken)
         self._failure: Exception | None = None  # of a command
+        self._wanted: list[Interest] = []  # here, not by clients of doors
+        self._shared: SharedNode | None = None  # what doors see of the node
+        self._node: Node | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -274,23 +319,71 @@ class _Application:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
-        node = await Node.open(plan.settings, self._printer.delivered, self._printer.failed, self._printer.noticed)
+        node = await Node.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
+        self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
             for interest in plan.offered:
                 node.advertise(interest)
             for interest in plan.wanted:
-                node.subscribe(interest)
-            self._printer.started(node)
-            self._service.ready(f"node {plan.settings.address} runs {plan.settings.protocol}")
-            reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
-            reader.start()
-            await self._until_stopped(plan.duration_s)
+                self._subscribe(node, interest)
+            async with self._doors(node):
+                self._printer.started(node)
+                self._service.ready(f"node {plan.settings.address} runs {plan.settings.protocol}")
+                reader = threading.Thread(target=_read_lines, args=(loop, partial(self._command, node)), daemon=True)
+                reader.start()
+                await self._until_stopped(plan.duration_s)
         finally:
             self._service.stopping()
             node.close()
         self._printer.counters("stopped", node)
         self._printer.close()
+
+    @contextlib.asynccontextmanager
+    async def _doors(self, node: Node) -> AsyncIterator[None]:
+        if self._plan.doors.is_empty:
+            yield
+            return
+        self._shared = SharedNode.share(node)
+        async with open_doors(self._shared, self._plan.doors, self._printer.noticed):
+            yield
+
+    def _delivered(self, delivery: Delivery) -> None:
+        if self._shared is not None:
+            self._shared.deliver(delivery)
+        if delivery.subscription:
+            if delivery.subscription in map(str, self._wanted):
+                self._show_named(delivery)
+        elif self._shared is None or any(interest.matches(delivery.event) for interest in self._wanted):
+            self._printer.delivered(delivery)
+
+    def _show_named(self, delivery: Delivery) -> None:
+        """Shows an event, and acknowledges it when its line has been written."""
+        assert self._node is not None
+        acknowledge = partial(self._node.durability.acknowledge, delivery.subscription, delivery.event.id)
+        self._printer.delivered(delivery, partial(asyncio.get_running_loop().call_soon_threadsafe, acknowledge))
+
+    def _subscribe(self, node: Node, interest: Interest) -> None:
+        """With a journal a subscription is durable, under its own text as its name."""
+        durable = node.settings.journal is not None
+        self._wanted.append(interest)
+        try:
+            if durable or self._plan.ordered:
+                node.attach(str(interest), interest, ordered=self._plan.ordered, durable=durable)
+            else:
+                node.subscribe(interest)
+        except ConfigurationError:
+            self._wanted.remove(interest)
+            raise
+
+    def _unsubscribe(self, node: Node, interest: Interest) -> None:
+        if interest not in self._wanted:
+            raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
+        if node.settings.journal is not None or self._plan.ordered:
+            node.detach(str(interest), forget=True)
+        else:
+            node.unsubscribe(interest)
+        self._wanted.remove(interest)
 
     async def _until_stopped(self, duration_s: float | None) -> None:
         with contextlib.suppress(TimeoutError):
@@ -304,6 +397,8 @@ class _Application:
         try:
             plan = self._plan if self._replan is None else self._replan()
             needs_restart = node.reload(plan.settings)
+            if plan.doors != self._plan.doors:
+                needs_restart = [*needs_restart, "door"]
             self._follow(node, plan)
             for name in needs_restart:
                 text = f"{name} has changed in the configuration; it takes a restart"
@@ -319,11 +414,11 @@ class _Application:
         self._plan = plan
         self._printer.log = plan.log
         for interest in before.wanted:
-            if interest not in plan.wanted and interest in node.subscriptions:
-                node.unsubscribe(interest)
+            if interest not in plan.wanted and interest in self._wanted:
+                self._unsubscribe(node, interest)
         for interest in plan.wanted:
             if interest not in before.wanted:
-                node.subscribe(interest)
+                self._subscribe(node, interest)
         for interest in plan.offered:
             if interest not in before.offered:
                 node.advertise(interest)
@@ -351,9 +446,9 @@ class _Application:
                 event = node.publish(parse_content(language, content), payload.strip().encode())
                 self._printer.published(event, node.neighbours)
             case "subscribe" if rest:
-                node.subscribe(parse_interest(language, rest))
+                self._subscribe(node, parse_interest(language, rest))
             case "unsubscribe" if rest:
-                node.unsubscribe(parse_interest(language, rest))
+                self._unsubscribe(node, parse_interest(language, rest))
             case "advertise" if rest:
                 node.advertise(parse_interest(language, rest))
             case "move" if rest:

@@ -1,6 +1,7 @@
 """The file behind `roamcast node --config`: every option of the command line as a key of the same name, in TOML.
 
-A repeatable option is a list, `[set]` is a table of the protocol's parameters. Options win over the file. File names
+A repeatable option is a list, `[set]` is a table of the protocol's parameters, `[door]` one of doors, which has more to
+say than the option (`doors/settings.py`). Options win over the file. File names
 are relative to the directory of the file. A key that is no option is refused, so that no typing error goes unnoticed.
 """
 
@@ -17,9 +18,11 @@ import typer
 from roamcast.errors import ConfigurationError
 
 FILE_BYTES_MAX = 1 << 20
-NOT_IN_FILE = {"config", "print_config", "print_unit", "help"}
+NOT_IN_FILE = {"config", "print_config", "print_unit", "help", "demo", "simulate", "export", "stay"}
 SET = "settings"  # the parameter behind --set
-FILES = {"key", "identity", "state", "trace", "schemas"}
+DOORS = "doors"  # the parameter behind --door
+DOOR_FILES = {"users", "password_file"}  # names of files in the table of a door
+FILES = {"key", "identity", "state", "journal", "trace", "schemas"}
 _COMMAND_LINE = "COMMANDLINE"
 
 
@@ -45,10 +48,11 @@ def reread(context: typer.Context, path: Path) -> dict[str, Any]:
     return options | given(context)
 
 
-def as_toml(context: typer.Context) -> str:
+def as_toml(context: typer.Context, command: str = "node") -> str:
     """A file to start from: every option with its help, in use those that differ from their default."""
-    lines = ["# roamcast node --config FILE"]
+    lines = [f"# roamcast {command} --config FILE"]
     parameters: list[str] = []
+    tables: list[str] = []
     for name, option in _options(context).items():
         value: Any = context.params.get(name)
         lines += ["", *(f"# {line}" for line in wrap(option.help or "", 110))]
@@ -57,11 +61,34 @@ def as_toml(context: typer.Context) -> str:
             parameters = [f"{key} = {_toml(_plain(text))}" for key, _, text in pairs]
             lines.append("# It is the table [set] at the end of this file.")
             continue
+        if name == DOORS:
+            tables = [f"{door} = {_toml(table)}" for door, table in door_table(value or []).items()]
+            lines.append("# It is the table [door] at the end of this file.")
+            continue
         is_set = _source(context, name) not in (None, "DEFAULT")
         if is_set and name in FILES:
             value = [path.absolute() for path in value] if option.multiple else value.absolute()
         lines.append(f"{'' if is_set else '# '}{_key(option)} = {_toml(value if is_set else _example(option))}")
-    return "\n".join([*lines, "", "[set]", *parameters, ""])
+    if tables:
+        tables = ["", "[door]", *tables]
+    return "\n".join([*lines, "", "[set]", *parameters, *tables, ""])
+
+
+def door_table(texts: list[str]) -> dict[str, Any]:
+    """What `--door NAME`, `--door NAME=HOST:PORT` and the table `[door]` say, one entry per door."""
+    table: dict[str, Any] = {}
+    for text in texts:
+        name, has_value, value = text.partition("=")
+        plain = _plain(value) if value[:1] in ("{", '"') or value in ("true", "false") else value
+        table[name.strip()] = plain if has_value else True
+    return table
+
+
+def _located(path: Path, table: Any) -> Any:
+    """The table of a door, its files relative to the directory of the configuration file."""
+    if not isinstance(table, dict):
+        return table
+    return {key: str(path.parent / str(value)) if key in DOOR_FILES else value for key, value in table.items()}
 
 
 def _source(context: typer.Context, name: str) -> str | None:
@@ -108,6 +135,10 @@ def _value(path: Path, key: str, option: Any, value: Any) -> Any:
         if not isinstance(value, dict):
             raise ConfigurationError(f"{path}: {key!r} must be a table, as in [set]")
         return [f"{name}={_text(each)}" for name, each in value.items()]
+    if option.name == DOORS:
+        if not isinstance(value, dict):
+            raise ConfigurationError(f"{path}: {key!r} must be a table, as in [door.http]")
+        return [f"{name}={json.dumps(_located(path, each), default=str)}" for name, each in value.items()]
     if option.multiple != isinstance(value, list) or isinstance(value, dict):
         kind = "a list, as in [...]" if option.multiple else "one value"
         raise ConfigurationError(f"{path}: {key!r} must be {kind}")

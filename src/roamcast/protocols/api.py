@@ -239,5 +239,9 @@ class Protocol(Listener):
     def on_timer(self, timer: Timer) -> None:
         """A timer ran out."""
 
+    def in_custody(self) -> tuple[int, int]:
+        """How many events it keeps for others, and their bytes."""
+        return 0, 0
+
     def leave(self) -> None:
         """The node is about to leave for good and may say goodbye; no further call follows."""

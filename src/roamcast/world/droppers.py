@@ -10,7 +10,7 @@ from typing import Final
 
 from roamcast.protocols.api import Message
 from roamcast.seeds import derive
-from roamcast.world.host import SimulatedHost
+from roamcast.world.faulty import FaultyHost
 from roamcast.world.processing import carried
 from roamcast.world.scenario import Scenario
 
@@ -24,7 +24,7 @@ def droppers(scenario: Scenario, seed: int) -> set[int]:
     return set(order[: floor(scenario.faults.dropper_share * scenario.nodes + 0.5)])
 
 
-class DroppingHost(SimulatedHost):
+class DroppingHost(FaultyHost):
     """The host of a dropper."""
 
     def broadcast(self, message: Message) -> None:

@@ -4,6 +4,8 @@ The nodes of the four kinds are disjoint: consecutive stretches of one shuffled 
 nodes. A node's time comes from a generator of its own, uniform over the run. Partitions and frame loss are not here:
 they are conditions of the contacts and of the radio, not something that happens to a node.
 
+Incidents (`incident.py`) that begin or end a life are part of the plan. Shares are of the nodes that have none.
+
 Nodes of a recorded movement may be present only for a while. They join and leave with their recording, and nothing else
 happens to them: shares are of the other nodes.
 """
@@ -30,7 +32,7 @@ def fault_plan(scenario: Scenario, seed: int) -> list[Fault]:
     """All faults of a run, by time and node. What would happen after the run is left out,
     except joins: who joins later is absent all the time."""
     faults = scenario.faults
-    plan = _presence(scenario)
+    plan = _presence(scenario) + _lives(scenario)
     visitors = {fault.node for fault in plan}
     order = [node for node in range(scenario.nodes) if node not in visitors]
     derive(seed, "faults").shuffle(order)
@@ -62,6 +64,21 @@ def _presence(scenario: Scenario) -> list[Fault]:
                 plan.append(Fault(until_s - GOODBYE_S, node, "leave"))
             else:
                 plan.append(Fault(until_s, node, "crash"))
+    return plan
+
+
+def _lives(scenario: Scenario) -> list[Fault]:
+    """How nodes come and go by incidents."""
+    plan: list[Fault] = []
+    for incident in scenario.faults.incidents:
+        if incident.what == "crash":
+            plan.append(Fault(incident.from_s, incident.node, "crash"))
+            if incident.until_s < scenario.duration_s:
+                plan.append(Fault(incident.until_s, incident.node, "return"))
+        elif incident.what == "join":
+            plan.append(Fault(incident.from_s, incident.node, "join"))
+        elif incident.what == "leave":
+            plan.append(Fault(incident.from_s, incident.node, "leave"))
     return plan
 
 

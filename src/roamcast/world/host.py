@@ -62,6 +62,7 @@ class HostServices:
         self.on_delivery = on_delivery
         self.processing = processing if processing.takes_time else None
         self.seed = seed
+        self.mishaps: dict[str, int] = {}  # what faulty hosts did to messages and timers, by kind of incident
 
 
 class SimulatedHost(Host):
@@ -101,7 +102,15 @@ class SimulatedHost(Host):
             match_s, root_s = self._processing.match_s * slowness, self._processing.root_s * slowness
             self._processor = Processor(self._scheduler, protocol, match_s, root_s)
             listener = self._processor
-        self._fragmentation.attach(self.address, self.life, listener, type(protocol).messages)
+        self._fragmentation.attach(self.address, self.life, self.guarded(listener), type(protocol).messages)
+
+    def guarded(self, listener: Listener) -> Listener:
+        """Whom the link tells: `listener`, or what stands before it (`faulty.py`)."""
+        return listener
+
+    def resumes_s(self) -> float:
+        """When the node goes on: now, unless it is paused."""
+        return self._scheduler.now
 
     def end_life(self) -> None:
         self._timers.clear()

@@ -15,6 +15,7 @@ from roamcast.form import protocol_digest, source_digest
 from roamcast.interests.topics import LEVELS_MAX
 from roamcast.protocols.api import require
 from roamcast.trace.utility import parse_utility
+from roamcast.world.incident import Incident, check_incidents
 from roamcast.world.radio.models import AnyRadio
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.settings import Settings
@@ -199,6 +200,7 @@ class Faults(Settings, frozen=True):
     dropper_share: float = 0.0  # take part in everything, but silently drop others' events instead of forwarding them
     split_s: float = 0.0  # time in the middle of the run in which the west and east halves are partitioned
     partitions: tuple[Partition, ...] = ()  # further ones, each with its own place and time
+    incidents: tuple[Incident, ...] = ()  # faults of single nodes and links, each with its own time (`incident.py`)
 
     def __post_init__(self) -> None:
         require(0 <= self.dropper_share <= 1, "dropper_share", self.dropper_share, "between 0 and 1")
@@ -261,6 +263,7 @@ class Scenario(Settings, frozen=True):
         require(given in (0, self.nodes), "nodes", self.nodes, f"{given}, as many as there are positions")
         paths = self.mobility.paths
         require(not paths or len(paths) == self.nodes, "nodes", self.nodes, f"{len(paths)}, as in the movement file")
+        check_incidents(self.faults.incidents, self.nodes, len(self.mobility.present))
         split_s = self.faults.split_s
         require(split_s <= self.duration_s, "faults.split_s", split_s, f"at most the duration ({self.duration_s:g})")
 

@@ -42,7 +42,9 @@ from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.droppers import DroppingHost, droppers
 from roamcast.world.energy import Asleep, record_energy
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
+from roamcast.world.faulty import FaultyHost
 from roamcast.world.host import HostServices, SimulatedHost
+from roamcast.world.incident import LIVES, Incident
 from roamcast.world.mobility import Movements, scenario_movements
 from roamcast.world.positioning import whereabouts
 from roamcast.world.processing import carried
@@ -131,6 +133,10 @@ class Simulation(Oracle):
         self._payloads: dict[int, bytes] = {}
         self._asleep = Asleep(scenario.nodes)
         self._droppers = droppers(scenario, run.seed)
+        self._incidents: dict[int, list[Incident]] = {}  # by node, without those of its lives
+        for incident in scenario.faults.incidents:
+            if incident.what not in LIVES:
+                self._incidents.setdefault(incident.node, []).append(incident)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
         self._start_contacts()
@@ -145,11 +151,17 @@ class Simulation(Oracle):
             self.scheduler.at(float(second), self._write_frames, second - 1)
         for fault in faults:
             self.scheduler.at(fault.t_s, self._strike, fault)
+        self._plan_deafness(scenario)
         if actions is None:
             initiated = [] if self._causal is None else self._causal.actions(run.seed)
             actions = agenda(scenario, run.seed) + initiated
         for action in actions:
             self.scheduler.at(action.t_s, self._act, action)
+
+    @property
+    def mishaps(self) -> dict[str, int]:
+        """What incidents did to messages and timers so far, by kind."""
+        return self._services.mishaps
 
     def watch_frames(self, on_frame: Callable[[Frame], None]) -> None:
         """From now on `on_frame` gets every frame as it starts, too."""
@@ -325,8 +337,7 @@ class Simulation(Oracle):
     def _start_node(self, node: int) -> None:
         self._lives[node] += 1
         life = self._lives[node]
-        kind = DroppingHost if node in self._droppers else SimulatedHost
-        host = kind(self._services, node, life, derive(self.run.seed, "node", node, life))
+        host = self._new_host(node, life)
         protocol = build_protocol(self.run.protocol, host, self.parameters)
         host.connect(protocol)
         self._hosts[node] = host
@@ -341,6 +352,25 @@ class Simulation(Oracle):
             if joins_late:
                 self._record_interest("subscribed", node, interest)
             protocol.subscribe(interest)
+
+    def _new_host(self, node: int, life: int) -> SimulatedHost:
+        random = derive(self.run.seed, "node", node, life)
+        incidents = self._incidents.get(node)
+        if node not in self._droppers and incidents is None:
+            return SimulatedHost(self._services, node, life, random)
+        kind = DroppingHost if node in self._droppers else FaultyHost
+        host = kind(self._services, node, life, random)
+        host.suffer(incidents or [])
+        return host
+
+    def _plan_deafness(self, scenario: Scenario) -> None:
+        for incident in scenario.faults.incidents:
+            if incident.what == "deaf":
+                self.scheduler.at(incident.from_s, self._change_hearing, (incident.peer, incident.node, True))
+                self.scheduler.at(incident.until_s, self._change_hearing, (incident.peer, incident.node, False))
+
+    def _change_hearing(self, change: tuple[int, int, bool]) -> None:
+        self.topology.set_deaf(*change)
 
     def _stop_node(self, node: int) -> None:
         host = self._hosts[node]
@@ -377,6 +407,10 @@ class Simulation(Oracle):
         """An application does something; if its node is down it keeps what it wants for later."""
         node = action.node
         protocol = self.protocols[node]
+        host = self._hosts[node]
+        if host is not None and host.resumes_s() > self.scheduler.now:
+            self.scheduler.at(host.resumes_s(), self._act, action)
+            return
         match action:
             case Publish():
                 self._publish(node, action)

@@ -22,6 +22,7 @@ class Topology:
         self._near: list[set[int]] = [set() for _ in range(nodes)]
         self._far: list[set[int]] = [set() for _ in range(nodes)]
         self._up = [True] * nodes
+        self._deaf: set[tuple[int, int]] = set()  # sender, and who does not hear it although it is in range
         self._one_way = False  # links may exist in one direction only: the sets above are those of the sender
         self._distances: dict[int, list[int]] = {}
         self._distances_version = -1
@@ -43,6 +44,15 @@ class Topology:
         """`a` and `b` have come into carrier-sense range of each other, or left it."""
         self._change(self._far, a, b, sensed)
 
+    def set_deaf(self, sender: int, receiver: int, deaf: bool) -> None:
+        """For the time being `receiver` does not hear `sender`, or hears it again."""
+        self._one_way = True
+        if deaf:
+            self._deaf.add((sender, receiver))
+        else:
+            self._deaf.discard((sender, receiver))
+        self._refresh(sender)
+
     def _change(self, links: list[set[int]], a: int, b: int, present: bool) -> None:
         if present:
             links[a].add(b)
@@ -57,8 +67,9 @@ class Topology:
 
     def _place(self, node: int, other: int) -> None:
         """Puts `other` on the lists of `node` where it belongs now; both are up."""
-        is_near = other in self._near[node]
-        is_far = not is_near and other in self._far[node]
+        in_range = other in self._near[node]
+        is_near = in_range and not (self._deaf and (node, other) in self._deaf)
+        is_far = not in_range and other in self._far[node]
         if is_near != (other in self.hear[node]):
             self.hear[node] = _changed(self.hear[node], other, is_near)
         if is_far != (other in self.sense[node]):
@@ -78,7 +89,7 @@ class Topology:
         self._one_way = True
         self._near = [set(nodes) for nodes in near]
         self._far = [set(nodes) for nodes in far]
-        if all(self._up):
+        if all(self._up) and not self._deaf:
             self.hear, self.sense = near, far
             self.version += 1
             return
@@ -89,7 +100,8 @@ class Topology:
         up = self._up
         if up[node]:
             near = self._near[node]
-            self.hear[node] = sorted(other for other in near if up[other])
+            deaf = self._deaf
+            self.hear[node] = sorted(other for other in near if up[other] and not (deaf and (node, other) in deaf))
             self.sense[node] = sorted(other for other in self._far[node] if up[other] and other not in near)
         else:
             self.hear[node] = []
@@ -144,12 +156,12 @@ class Topology:
             self.distances(destination)  # forgets what is out of date
         distance = self._distances.get(key)
         if distance is None:
-            both = [[other for other in self.hear[node] if node in self._near[other]] for node in range(self.nodes)]
+            both = [[other for other in self.hear[node] if node in self.hear[other]] for node in range(self.nodes)]
             distance = self._distances[key] = self._search(destination, both)
         if distance[source] <= 0:
             return NOBODY
         for neighbour in self.hear[source]:
-            if distance[neighbour] == distance[source] - 1 and source in self._near[neighbour]:
+            if distance[neighbour] == distance[source] - 1 and source in self.hear[neighbour]:
                 return neighbour
         return NOBODY
 

@@ -149,3 +149,6 @@ class Waymark(ComposedProtocol):
 
     def publish(self, event: Event) -> None:
         self.forwarding.publish(event)
+
+    def in_custody(self) -> tuple[int, int]:
+        return len(self.custody.kept), self.custody.kept_bytes

@@ -1,0 +1,123 @@
+"""`roamcast hunt`: random networks with faults, judged by checkers; failures are shrunk and kept."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+
+from roamcast.cli.output import print_json, print_table
+from roamcast.errors import ConfigurationError
+from roamcast.hunt.case import read_case
+from roamcast.hunt.draw import HUNTED, checked_protocol
+from roamcast.hunt.hunter import Limit, hunt_on_cores, hunt_on_spark, retry_open
+from roamcast.hunt.judge import judge
+from roamcast.hunt.ledger import Entry, Ledger
+from roamcast.hunt.page import hunt_page
+
+HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(add_completion=False, invoke_without_command=True, context_settings=HELP)
+RESULTS = Path("results/hunt")
+PROGRESS_S = 10.0
+RUNS = 100  # if nothing is asked for
+
+
+@app.callback()
+def hunt(
+    context: typer.Context,
+    protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Judge this many cases more.", show_default=False)] = None,
+    hours: Annotated[float | None, typer.Option(help="Hunt for this long.", show_default=False)] = None,
+    seed: Annotated[int, typer.Option(help="Decides all cases.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.")] = 0,
+    master: Annotated[str | None, typer.Option(help="Hunt on this Spark master instead.", show_default=False)] = None,
+    out: Annotated[Path, typer.Option(help="Ledger and failures are kept here; an earlier hunt goes on.")] = RESULTS,
+    page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Hunt for failures: random networks with faults, judged by checkers."""
+    if context.invoked_subcommand is not None:
+        return
+    if runs is not None and runs < 0:
+        raise ConfigurationError(f"runs = {runs}: must be at least 0")
+    if hours is not None and hours <= 0:
+        raise ConfigurationError(f"hours = {hours:g}: must be above 0")
+    protocols = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
+    ledger = Ledger(out, seed)
+    for entry in retry_open(ledger):
+        typer.echo(f"roamcast: mended: {entry.file} ({entry.failure})", err=True)
+    runs = RUNS if runs is None and hours is None else runs
+    limit = Limit(runs, None if hours is None else monotonic() + 3600 * hours)
+    if master is None:
+        entries = hunt_on_cores(ledger, protocols, limit, jobs or os.cpu_count() or 1)
+    else:
+        from roamcast.campaign.session import start_session
+
+        entries = hunt_on_spark(ledger, protocols, limit, start_session(master))
+    _follow(entries, ledger, out)
+    if page is not None:
+        page.write_text(hunt_page(ledger), encoding="utf-8")
+    _answer(ledger, as_json)
+    if ledger.open_failures():
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="A case that a hunt kept.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Judge one kept case again."""
+    verdict = judge(read_case(file), again=True)
+    if as_json:
+        print_json(verdict)
+    elif verdict.failure is None:
+        typer.echo(f"passed: {verdict.paid} of {verdict.owed} pairs delivered, {verdict.promised} promised")
+    else:
+        typer.echo(f"failed: {verdict.failure.kind}: {verdict.failure.detail}")
+    if verdict.failure is not None:
+        raise typer.Exit(1)
+
+
+def _follow(entries: Iterator[Entry], ledger: Ledger, out: Path) -> None:
+    """Progress and failures, as they come."""
+    told_s = monotonic()
+    for judged, entry in enumerate(entries, start=1):
+        if entry.failure:
+            typer.echo(f"roamcast: {entry.failure}: {entry.detail}", err=True)
+            typer.echo(f"  roamcast hunt replay {out / entry.file}", err=True)
+        if monotonic() - told_s >= PROGRESS_S:
+            told_s = monotonic()
+            total = ledger.totals()["all"]
+            line = f"{judged:,} cases now, {total.node_hours:,.0f} node-hours in all, {total.open} failures open"
+            typer.echo(f"roamcast: {line}", err=True)
+            sys.stderr.flush()
+
+
+def _answer(ledger: Ledger, as_json: bool) -> None:
+    totals = ledger.totals()
+    if as_json:
+        failures = [
+            {"protocol": entry.protocol, "kind": entry.failure, "detail": entry.detail, "file": entry.file}
+            for entry in ledger.open_failures()
+        ]
+        print_json({"totals": totals, "open": failures})
+        return
+    rows = [
+        [
+            name,
+            f"{total.cases:,}",
+            f"{total.node_hours:,.1f}",
+            f"{sum(total.faults.values()):,}",
+            f"{total.promised:,}",
+            f"{total.repeated:,}",
+            f"{sum(total.failures.values()):,}",
+            f"{total.open:,}",
+        ]
+        for name, total in sorted(totals.items(), key=lambda item: item[0] == "all")
+    ]
+    columns = ["protocol", "cases", "node-hours", "faults", "promised pairs", "run twice", "failures", "open"]
+    print_table("The hunt so far", columns, rows)

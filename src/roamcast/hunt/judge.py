@@ -1,0 +1,149 @@
+"""Judging a case: it is simulated under the eyes of its checkers, then its trace is gone through.
+
+| failure | what happened |
+|---|---|
+| `invariant:NAME` | the checker NAME objected at some instant |
+| `exception:TYPE` | the protocol, or the simulator, raised |
+| `deliveries` | an application got an event twice in one life, its own, or one that it did not want |
+| `order` | a protocol that promises order delivered events of one publisher out of order |
+| `lost`, `late` | after the time to heal, an event did not arrive, or not in time |
+| `accountant` | the measures and the accountant disagree |
+| `determinism` | the same run had another trace |
+"""
+
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Final
+
+import msgspec
+
+from roamcast.checkers import InvariantError
+from roamcast.hunt.accountant import Books, account
+from roamcast.hunt.case import Case
+from roamcast.hunt.checks import checkers_of, name_of
+from roamcast.trace.summary import summarise
+from roamcast.world.simulator import Simulation, simulate
+
+DETAIL_CHARACTERS = 600
+ORDERED: Final = ("overlays",)
+"""Protocols that promise the order of each publisher's events [Opportunistic Overlays, 2.4]."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    kind: str
+    detail: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How a case went."""
+
+    failure: Failure | None
+    faults: dict[str, int]  # by kind: incidents, and messages and timers that they hit
+    trace_hash: str
+    owed: int
+    paid: int
+    promised: int  # pairs that were judged by the protocol's promise
+    wall_s: float
+
+
+class _FailedError(Exception):
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(kind)
+        self.failure = Failure(kind, detail[:DETAIL_CHARACTERS])
+
+
+def judge(case: Case, *, again: bool = False) -> Verdict:
+    """Simulates the case; with `again` a second time, at one stretch, for the comparison of traces."""
+    began_s = perf_counter()
+    judgement = _Judgement(case)
+    failure: Failure | None = None
+    try:
+        judgement.pass_sentence(again)
+    except _FailedError as failed:
+        failure = failed.failure
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{error} ({where.filename.rpartition('roamcast/')[2]}:{where.lineno} {where.name})"
+        failure = Failure(f"exception:{type(error).__name__}", said[:DETAIL_CHARACTERS])
+    return Verdict(
+        failure=failure,
+        faults=judgement.faults(),
+        trace_hash=judgement.trace_hash,
+        owed=judgement.owed,
+        paid=judgement.paid,
+        promised=judgement.promised,
+        wall_s=perf_counter() - began_s,
+    )
+
+
+class _Judgement:
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._simulation: Simulation | None = None
+        self.trace_hash = ""
+        self.owed = self.paid = self.promised = 0
+
+    def faults(self) -> dict[str, int]:
+        faults = self._case.run.scenario.faults
+        counts: Counter[str] = Counter(str(incident.what) for incident in faults.incidents)
+        counts["partition"] += len(faults.partitions)
+        if self._simulation is not None:
+            counts.update(self._simulation.mishaps)
+            counts["lost frame"] += self._simulation.medium.lost.get("loss", 0)
+        return {what: count for what, count in sorted(counts.items()) if count}
+
+    def pass_sentence(self, again: bool) -> None:
+        simulation = self._simulation = Simulation(self._case.run)
+        self._watch(simulation)
+        simulation.finish()
+        self.trace_hash = simulation.recorder.trace_hash()
+        table = simulation.recorder.table()
+        books = account(table)
+        self.owed, self.paid = books.owed, books.paid
+        for sentence in self._objections(books):
+            raise _FailedError(*sentence)
+        measured = summarise(table)
+        for name, booked in (("expected", books.owed), ("delivered", books.paid), ("duplicates", books.duplicated)):
+            if measured[name] != booked:
+                raise _FailedError("accountant", f"{name}: measured {measured[name]}, booked {booked}")
+        if again and simulate(self._case.run).recorder.trace_hash() != self.trace_hash:
+            raise _FailedError("determinism", "a second run has another trace")
+
+    def _watch(self, simulation: Simulation) -> None:
+        """Runs to the end; checkers look at every step."""
+        scheduler = simulation.scheduler
+        end_s, step_s = self._case.run.scenario.duration_s, self._case.step_s
+        checkers = checkers_of(self._case, simulation)
+        if not checkers:
+            simulation.run_until(end_s)
+        while scheduler.now < end_s:
+            simulation.run_until(min(end_s, scheduler.now + step_s if step_s else scheduler.next_s(end_s)))
+            for checker in checkers:
+                try:
+                    checker(simulation)
+                except InvariantError as broken:
+                    raise _FailedError(f"invariant:{name_of(checker)}", f"at {scheduler.now:.3f} s: {broken}") from None
+
+    def _objections(self, books: Books) -> Iterator[tuple[str, str]]:
+        case = self._case
+        for sentence in books.unexpected:
+            yield "deliveries", sentence
+        if books.repeated:
+            yield "deliveries", f"{books.repeated} deliveries were repeated within a life"
+        if case.run.protocol in ORDERED and books.reordered:
+            yield "order", f"{books.reordered} deliveries came after a later event of the same publisher"
+        if case.settled_s is None:
+            return
+        for debt in books.debts:
+            if debt.published_s < case.settled_s or debt.hops < 0 or (case.hops is not None and debt.hops > case.hops):
+                continue
+            self.promised += 1
+            delay_s = books.delays_s.get((debt.event_id, debt.node))
+            what = f"event {debt.event_id}, published at {debt.published_s:.3f} s, {debt.hops} hops from {debt.node},"
+            if delay_s is None:
+                yield "lost", f"{what} did not arrive ({books.lost} of {books.owed} pairs in all)"
+            elif delay_s > case.within_s:
+                yield "late", f"{what} arrived after {delay_s:.3f} s; promised: {case.within_s:g} s"
+

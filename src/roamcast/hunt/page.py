@@ -1,0 +1,78 @@
+"""The page of results that a ledger makes: `docs/results/hunt.md`."""
+
+from collections import Counter
+
+from roamcast.hunt.ledger import Ledger, Total
+
+GOAL_NODE_HOURS = 50_000
+GOAL_FAULTS = 1_000_000
+GOAL_REPEATED = 5_000
+
+
+def hunt_page(ledger: Ledger, found: str = "") -> str:
+    """The page as Markdown; `found` tells what was found and mended on the way."""
+    totals = ledger.totals()
+    everything = totals.pop("all")
+    lines = [
+        "# The hunt",
+        "",
+        "Random networks with random faults, judged by checkers at every step and by an accountant at the end.",
+        "`roamcast hunt --page docs/results/hunt.md` makes this page from the ledger of a hunt.",
+        "",
+        *_goals(everything),
+        "",
+        *_by_protocol(totals),
+        "",
+        *_faults(everything),
+        "",
+        *_failures(ledger),
+    ]
+    return "\n".join([*lines, "", found.rstrip(), ""]) if found else "\n".join([*lines, ""])
+
+
+def _goals(total: Total) -> list[str]:
+    faults = sum(total.faults.values())
+    return [
+        "| | goal | so far |",
+        "|---|---:|---:|",
+        f"| simulated node-hours | {GOAL_NODE_HOURS:,} | {total.node_hours:,.0f} |",
+        f"| faults injected | {GOAL_FAULTS:,} | {faults:,} |",
+        f"| runs made twice, all with the same trace | {GOAL_REPEATED:,} | {total.repeated:,} |",
+        f"| failures open | 0 | {total.open:,} |",
+        f"| cases judged | | {total.cases:,} |",
+        f"| pairs of event and subscriber promised after healing, all delivered in time | | {total.promised:,} |",
+        f"| computing time | | {total.wall_s / 3600:,.1f} h |",
+    ]
+
+
+def _by_protocol(totals: dict[str, Total]) -> list[str]:
+    rows = [
+        f"| {name} | {total.cases:,} | {total.node_hours:,.1f} | {sum(total.faults.values()):,} | {total.promised:,} | "
+        f"{sum(total.failures.values()):,} | {total.open:,} |"
+        for name, total in sorted(totals.items())
+    ]
+    head = ["| protocol | cases | node-hours | faults | promised pairs | failures | open |", "|---|" + "---:|" * 6]
+    return ["## By protocol", "", *head, *rows]
+
+
+def _faults(total: Total) -> list[str]:
+    text = "Incidents, and every message and timer that one of them hit, count as one fault each."
+    rows = [f"| {what} | {count:,} |" for what, count in sorted(total.faults.items())]
+    return ["## Faults by kind", "", text, "", "| fault | injected |", "|---|---:|", *rows]
+
+
+def _failures(ledger: Ledger) -> list[str]:
+    kinds: Counter[tuple[str, str]] = Counter()
+    still_open: Counter[tuple[str, str]] = Counter()
+    for entry in ledger.entries:
+        if entry.failure:
+            kinds[entry.protocol, entry.failure] += 1
+    for entry in ledger.open_failures():
+        still_open[entry.protocol, entry.failure] += 1
+    if not kinds:
+        return ["## Failures", "", "None in this ledger."]
+    rows = [
+        f"| {protocol} | `{kind}` | {count:,} | {still_open[protocol, kind]:,} |"
+        for (protocol, kind), count in sorted(kinds.items())
+    ]
+    return ["## Failures by kind", "", "| protocol | kind | found | open |", "|---|---|---:|---:|", *rows]
