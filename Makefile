@@ -20,8 +20,10 @@ docs: $(READY)
 	$(VENV)/bin/python -m sphinx -q -b html docs docs/_build
 
 # Well-formed nonsense for every protocol, and datagrams that must not be accepted: far more of both than in the tests.
+# Then mutated datagrams for an hour; messages of new shapes are added to the corpus.
 fuzz: $(COMPILED)
-	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
+	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt/test_attack.py tests/hunt/test_datagrams.py
+	$(ROAMCAST) hunt fuzz --hours 1 --keep
 
 lint: $(READY)
 	$(VENV)/bin/ruff check setup.py src tests examples peers docs
