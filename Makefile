@@ -7,7 +7,7 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo docs fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
+.PHONY: demo docs fuzz mutants test lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
@@ -24,6 +24,10 @@ docs: $(READY)
 fuzz: $(COMPILED)
 	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt/test_attack.py tests/hunt/test_datagrams.py
 	$(ROAMCAST) hunt fuzz --hours 1 --keep
+
+# Thirty seeded bugs, one at a time: does the suite find them, does a hunt of five minutes?
+mutants: $(READY)
+	$(VENV)/bin/python tests/mutants/run.py --minutes 5 --out results/mutants.json
 
 lint: $(READY)
 	$(VENV)/bin/ruff check setup.py src tests examples peers docs

@@ -18,7 +18,7 @@ import numpy as np
 from roamcast.errors import CallerError
 from roamcast.events import Event, event_id
 from roamcast.interests import Interest
-from roamcast.protocols.api import Message, Oracle, Protocol, Site
+from roamcast.protocols.api import NOBODY, Message, Oracle, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
@@ -37,6 +37,7 @@ from roamcast.trace.rows import (
     traffic_row,
     waited_row,
 )
+from roamcast.world.adversaries import adversaries, adversary_host
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.droppers import DroppingHost, droppers
@@ -133,6 +134,7 @@ class Simulation(Oracle):
         self._payloads: dict[int, bytes] = {}
         self._asleep = Asleep(scenario.nodes)
         self._droppers = droppers(scenario, run.seed)
+        self._adversaries = adversaries(scenario, run.seed)
         self._incidents: dict[int, list[Incident]] = {}  # by node, without those of its lives
         for incident in scenario.faults.incidents:
             if incident.what not in LIVES:
@@ -203,13 +205,13 @@ class Simulation(Oracle):
     # -- the oracle's view ---------------------------------------------------------------------------------------
 
     def next_hop(self, source: int, destination: int) -> int:
-        return self.topology.next_hop(source, destination)
+        return self.topology.next_hop(source, destination) if destination < self.topology.nodes else NOBODY
 
     def neighbours(self, node: int) -> list[int]:
         return self.topology.hear[node]
 
     def hops(self, source: int, destination: int) -> int:
-        return self.topology.distances(source)[destination]
+        return self.topology.distances(source)[destination] if destination < self.topology.nodes else -1
 
     def subscribers(self, event: Event) -> list[int]:
         publisher = event.publisher
@@ -356,10 +358,15 @@ class Simulation(Oracle):
     def _new_host(self, node: int, life: int) -> SimulatedHost:
         random = derive(self.run.seed, "node", node, life)
         incidents = self._incidents.get(node)
-        if node not in self._droppers and incidents is None:
+        if node in self._adversaries:
+            host = adversary_host(self.run.scenario.faults.adversary, self._services, node, life, random)
+        elif node in self._droppers:
+            host = DroppingHost(self._services, node, life, random)
+        elif incidents is None and not self._adversaries:
             return SimulatedHost(self._services, node, life, random)
-        kind = DroppingHost if node in self._droppers else FaultyHost
-        host = kind(self._services, node, life, random)
+        else:
+            host = FaultyHost(self._services, node, life, random)
+        host.among_adversaries = bool(self._adversaries)
         host.suffer(incidents or [])
         return host
 
