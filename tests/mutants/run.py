@@ -3,7 +3,8 @@
     python tests/mutants/run.py --minutes 5 --out results/mutants.json
 
 Each bug of `mutants.toml` goes into a copy of the sources, which run interpreted. A bug is found by the suite if a test
-of its protocol's area fails, by the hunt if a case of its protocol does. Bugs that neither finds show what to test next.
+of its protocol's area fails, by the hunt if a case of its protocol does. Bugs that neither finds show what to test
+next.
 Interrupted, the same command continues. `make mutants` runs all of it.
 """
 
