@@ -14,12 +14,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from zipfile import ZipFile
 
 PACKAGE = Path(__file__).parent
 CORE = (
@@ -53,6 +51,8 @@ def _sources(package: Path) -> Iterator[tuple[str, bytes]]:
         for name, file in sorted((file.relative_to(package).as_posix(), file) for file in files):
             yield name, file.read_bytes()
         return
+    from zipfile import ZipFile
+
     with ZipFile(package.parent) as archive:
         prefix = f"{package.name}/"
         rooms = tuple(prefix + room for room in CORE)
@@ -108,7 +108,7 @@ def package_files(package: str) -> list[tuple[str, Path]]:
     return sorted(found)
 
 
-class SourcesOnly(MetaPathFinder):
+class SourcesOnly:
     """Finds Roamcast's sources, and never the binaries beside them."""
 
     def find_spec(
@@ -116,9 +116,8 @@ class SourcesOnly(MetaPathFinder):
     ) -> ModuleSpec | None:
         if path is None or not fullname.startswith(f"{PACKAGE.name}."):
             return None
-        loaders: list[tuple[type[Loader], list[str]]] = [(SourceFileLoader, SOURCE_SUFFIXES)]
         for place in path:
-            spec = FileFinder(place, *loaders).find_spec(fullname)
+            spec = FileFinder(place, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(fullname)
             if spec is not None:
                 return spec
         return None

@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import wasmtime
 
 import roamcast
 from roamcast.interests import Topics, parse_interest
 from roamcast.live.journal import Standing
+from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
 PATIENCE_S = 20
 NOWHERE = Standing(-1, 0.0, "")
@@ -209,3 +211,25 @@ def test_a_shared_node_is_the_node_it_is_made_of() -> None:
         assert b.counters["subscriptions"] == 0
 
     talk(work)
+
+
+def test_a_modulator_that_fails_is_a_refusal_with_its_reason() -> None:
+    endless_loop = '(module (memory (export "memory") 1) (func (export "process") (loop $on (br $on))))'
+    source = wasm_source(bytes(wasmtime.wat2wasm(endless_loop)))
+
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        endless = b.subscribe("depth/*", modulator=source)
+        await until(lambda: b.standing.get("home", NOWHERE).peer == 1)
+        await a.publish("depth/north", b"1")
+        with pytest.raises(roamcast.RefusedError, match="all fuel consumed"):
+            await anext(endless)
+        assert "fuel" in endless.refusal
+        endless.change(modulator="events.every(1)")
+        assert endless.refusal == ""
+        arrival = asyncio.ensure_future(anext(endless))
+        while not arrival.done():  # the change is on its way to the broker
+            await a.publish("depth/north", b"2")
+            await asyncio.sleep(0.05)
+        assert arrival.result().event.payload == b"2"
+
+    talk(work, protocol="overlays", parameters={"brokers": "1", "machine_load": False})

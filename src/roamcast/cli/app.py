@@ -7,7 +7,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-APPLICATIONS: dict[str, str] = {}
+APPLICATIONS: dict[str, str] = {
+    "flood-watch": "Water depths for rescue teams, computed by brokers on vehicles.",
+}
 """Name and what it is. `golf-forum` is the function `golf_forum` of the module `roamcast.cli.app_golf_forum`."""
 
 

@@ -22,7 +22,7 @@ NOT_IN_FILE = {"config", "print_config", "print_unit", "help"}
 SET = "settings"  # the parameter behind --set
 DOORS = "doors"  # the parameter behind --door
 DOOR_FILES = {"users", "password_file"}  # names of files in the table of a door
-FILES = {"key", "identity", "state", "trace", "schemas"}
+FILES = {"key", "identity", "state", "journal", "trace", "schemas"}
 _COMMAND_LINE = "COMMANDLINE"
 
 

@@ -3,10 +3,12 @@
 Everything that can be refused, an unwritable trace directory included, is refused before the simulation starts.
 """
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import pyarrow as pa
 import typer
 from rich.table import Table
 
@@ -28,6 +30,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Simulate one network and summarise what happened."""
+    _leave_pandas_out()
     if trace is not None:
         require_writable(trace)
     if pcap is None:
@@ -52,6 +55,30 @@ def simulate(
     else:
         computed = f"{result.wall_s:.2f} s, {answer['events_per_s']:,.0f} events per second"
         tell_summary(answer, [("computed in", computed), ("trace hash", answer["trace_hash"])])
+
+
+class _Refusing:
+    """Stands in `sys.meta_path` and answers that a module is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == self._name:
+            raise ModuleNotFoundError(f"{fullname} is left out", name=fullname)
+
+
+def _leave_pandas_out() -> None:
+    """On its first conversion Arrow imports pandas, if there is one, to recognise data frames. None come up here, and
+    the import would take longer than a small simulation. A later call of `to_pandas` still finds it."""
+    if "pandas" in sys.modules:
+        return
+    refusing = _Refusing("pandas")
+    sys.meta_path.insert(0, refusing)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(refusing)
 
 
 def _captured(run: Run, raw_frames: bool, pcap: Path) -> simulator.Result:

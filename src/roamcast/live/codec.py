@@ -74,6 +74,7 @@ class Drop(Enum):
     QUOTA = "quota"  # more than one peer may send
     MALFORMED_HEADER = "malformed header"
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
+    NO_LAYER = "no layer"  # of the delivery layer, which this node does not run
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
     FAILED = "failed"  # the protocol has a bug that it ran into
     DUPLICATE = "duplicate"  # a unicast that came again because its acknowledgement got lost

@@ -20,6 +20,9 @@ from typing import Any, cast
 import msgspec
 import psutil
 
+from roamcast.delivery.inboxes import Handed
+from roamcast.delivery.layer import DeliveryLayer
+from roamcast.delivery.messages import KINDS as DELIVERY_KINDS
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
@@ -68,7 +71,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         life: int,
         clock: Clock,
         random: Random,
-        on_delivery: Callable[[Event, int, float, int], None],
+        on_delivery: Callable[[Handed, float], None],
         on_failure: Callable[[Failure], None],
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
         guard: Guard | None = None,
@@ -150,14 +153,21 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             pending.cancel()
 
     def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
+        self.hand_over(Handed(event, hops, channel=channel))
+
+    def hand_over(self, handed: Handed) -> bool:
+        """Hands an event to the application; false if this node may not have it."""
+        event = handed.event
         if self._guard is not None:
             proved = self._guard.delivered(event)
             if proved is None:
-                return
-            event = proved
-        latency_s = self._journal.delivered(event, hops)
+                return False
+            if proved is not event:
+                handed = msgspec.structs.replace(handed, event=proved)
+        latency_s = self._journal.delivered(handed.event, handed.hops)
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
-        self._loop.call_soon(self._on_delivery, event, hops, latency_s, channel)
+        self._loop.call_soon(self._on_delivery, handed, latency_s)
+        return True
 
     def refused(self, channel: int, reason: str) -> None:
         self._loop.call_soon(self._on_refused, channel, reason)
@@ -238,6 +248,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         """The interfaces carry datagrams of another size than before."""
         self.frame_bytes_max = frame_bytes_max
         self.link.limit_frames(frame_bytes_max)
+        if isinstance(self.protocol, DeliveryLayer):
+            self.protocol.limit_frames(frame_bytes_max)
 
     def _transmit(self, data: bytes, endpoints: Sequence[Endpoint]) -> None:
         """Sealed once for all of them: whoever hears it twice accepts it once."""
@@ -254,6 +266,10 @@ class UdpHost(Host, asyncio.DatagramProtocol):
                 self._journal.system_refused()
 
     def _on_message(self, sender: int, message: Message) -> None:
+        if type(message) in DELIVERY_KINDS and not isinstance(self.protocol, DeliveryLayer):
+            self._journal.frame_lost(Drop.NO_LAYER)
+            return
+
         def again() -> None:  # what the message waited for is here
             if not self._is_closed:
                 self._handle(lambda: self._on_message(sender, message), b"")

@@ -1,5 +1,6 @@
 """Every protocol by the name that users type; one that is not ours is named `package.module:Class`."""
 
+from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import Any, Final, get_args, get_type_hints
 
@@ -7,32 +8,54 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.api import Host, Parameters, Protocol
-from roamcast.protocols.flooding import Flooding, Gossip
-from roamcast.protocols.georendezvous import GeoRendezvous
-from roamcast.protocols.odmrp import Odmrp
-from roamcast.protocols.oracle import OracleBroadcast, OracleTrees
-from roamcast.protocols.overlays import Overlays
-from roamcast.protocols.somer import Somer
-from roamcast.protocols.somer_plus import SomerPlus
-from roamcast.protocols.trees import Dsapst, PsMaodv, SpCombo
-from roamcast.protocols.waymark import Waymark
 
-_ALL: Final[list[type[Protocol]]] = [
-    Flooding,
-    Gossip,
-    OracleTrees,
-    OracleBroadcast,
-    PsMaodv,
-    SpCombo,
-    Dsapst,
-    Somer,
-    SomerPlus,
-    Odmrp,
-    GeoRendezvous,
-    Overlays,
-    Waymark,
-]
-PROTOCOLS: Final[dict[str, type[Protocol]]] = {protocol.name: protocol for protocol in _ALL}
+
+class Catalogue(MutableMapping[str, type[Protocol]]):
+    """Protocols by name. Each is imported when it is first looked up, so that a run does not wait for the others."""
+
+    def __init__(self, homes: dict[str, str]) -> None:
+        self._homes = homes  # package and class, below `roamcast.protocols`
+        self._known: dict[str, type[Protocol]] = {}
+
+    def __getitem__(self, name: str) -> type[Protocol]:
+        if name not in self._known:
+            package, _, attribute = self._homes[name].partition(":")
+            self._known[name] = getattr(import_module(f"roamcast.protocols.{package}"), attribute)
+        return self._known[name]
+
+    def __setitem__(self, name: str, protocol: type[Protocol]) -> None:
+        self._known[name] = protocol
+        self._homes.setdefault(name, "")
+
+    def __delitem__(self, name: str) -> None:
+        del self._homes[name]
+        self._known.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+PROTOCOLS: Final = Catalogue({
+    "flooding": "flooding:Flooding",
+    "gossip": "flooding:Gossip",
+    "oracle": "oracle:OracleTrees",
+    "oracle-broadcast": "oracle:OracleBroadcast",
+    "ps-maodv": "trees:PsMaodv",
+    "sp-combo": "trees:SpCombo",
+    "dsapst": "trees:Dsapst",
+    "somer": "somer:Somer",
+    "somer-plus": "somer_plus:SomerPlus",
+    "odmrp": "odmrp:Odmrp",
+    "georendezvous": "georendezvous:GeoRendezvous",
+    "overlays": "overlays:Overlays",
+    "waymark": "waymark:Waymark",
+})  # fmt: skip
 
 
 def protocol_class(name: str) -> type[Protocol]:

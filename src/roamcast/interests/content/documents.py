@@ -14,7 +14,6 @@ from calendar import monthrange
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.schema import NUMBER_MAX, Element, EventType, Leaf, event_types, parse_xml
@@ -62,7 +61,7 @@ def write(type_name: str, values: Mapping[str, Value]) -> str:
         if path not in kind.leaves:
             raise ConfigurationError(f"event: {type_name!r} has no {path!r}; allowed: {', '.join(kind.leaves)}")
     namespace = kind.root.tag[1:].partition("}")[0] if kind.root.tag.startswith("{") else ""
-    text = _written(kind.root, "", values, f" xmlns={quoteattr(namespace)}" if namespace else "")
+    text = _written(kind.root, "", values, f" xmlns={_quoted(namespace)}" if namespace else "")
     read(text)
     return text
 
@@ -170,10 +169,25 @@ def describe(leaf: Leaf) -> str:
     return {"string": "text", "instant": "a date and time such as 2003-02-27T12:00:00Z"}.get(leaf.kind, "there or not")
 
 
+# The library brings an HTTP client along, so it is imported when a document is written: few processes do.
+
+
+def _quoted(text: str) -> str:
+    from xml.sax.saxutils import quoteattr
+
+    return quoteattr(text)
+
+
+def _escaped(text: str) -> str:
+    from xml.sax.saxutils import escape
+
+    return escape(text, _ENTITIES)
+
+
 def _written(element: Element, path: str, values: Mapping[str, Value], declaration: str) -> str:
     name = element.tag.rpartition("}")[2]
     attributes = "".join(
-        f" {attribute}={quoteattr(_text(values[leaf.path]))}"
+        f" {attribute}={_quoted(_text(values[leaf.path]))}"
         for attribute, (leaf, _) in element.attributes.items()
         if leaf.path in values
     )
@@ -183,7 +197,7 @@ def _written(element: Element, path: str, values: Mapping[str, Value], declarati
         if child.leaf is not None and child.leaf.kind != "group":
             if here in values:
                 local = here.rpartition("/")[2]
-                parts.append(f"<{local}>{escape(_text(values[here]), _ENTITIES)}</{local}>")
+                parts.append(f"<{local}>{_escaped(_text(values[here]))}</{local}>")
         elif child.required or here in values:
             parts.append(_written(child, f"{here}/", values, ""))
     parts.append(f"</{name}>")

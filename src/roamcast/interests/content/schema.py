@@ -23,8 +23,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal, NamedTuple
 
-from lxml import etree  # type: ignore[import-untyped]  # it ships no types
-
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.values import Number, Numbers, Range, Words, predecessor, successor
 
@@ -36,9 +34,6 @@ NUMBER_MAX: Final = 2**53  # as far as whole numbers and doubles agree, on both 
 
 Kind = Literal["enumeration", "integer", "decimal", "string", "instant", "group"]
 
-_PARSER: Final = etree.XMLParser(
-    encoding="utf-8", resolve_entities=False, load_dtd=False, no_network=True, remove_comments=True, remove_pis=True
-)
 _XS: Final = "{http://www.w3.org/2001/XMLSchema}"
 _FACETS: Final = ("enumeration", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive")
 _STRUCTURE: Final = ("element", "attribute", "simpleType", "complexType", "restriction", "sequence", "all")
@@ -131,10 +126,25 @@ def load_schema(text: str) -> list[EventType]:
     if not found:
         raise ConfigurationError("schema: no global element; each event type is one")
     try:
-        etree.XMLSchema(root)
-    except etree.XMLSchemaParseError as error:
+        _etree().XMLSchema(root)
+    except _etree().XMLSchemaParseError as error:
         raise ConfigurationError(f"schema: {str(error)[:200]}") from None
     return found
+
+
+@cache
+def _etree() -> Any:
+    """lxml, imported when the first document or schema is read: few runs have any."""
+    from lxml import etree  # type: ignore[import-untyped]  # it ships no types
+
+    return etree
+
+
+@cache
+def _parser() -> Any:
+    return _etree().XMLParser(
+        encoding="utf-8", resolve_entities=False, load_dtd=False, no_network=True, remove_comments=True, remove_pis=True
+    )
 
 
 def parse_xml(text: str, what: str) -> Any:
@@ -142,8 +152,8 @@ def parse_xml(text: str, what: str) -> Any:
     if "<!DOCTYPE" in text:
         raise ConfigurationError(f"{what}: has a DOCTYPE; none is allowed")
     try:
-        return etree.fromstring(text.encode(), _PARSER)
-    except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
+        return _etree().fromstring(text.encode(), _parser())
+    except (_etree().XMLSyntaxError, UnicodeEncodeError) as error:
         raise ConfigurationError(f"{what}: is not XML: {str(error)[:200]}") from None
 
 
@@ -185,7 +195,7 @@ class _Reader:
             name = self._name(part)
             tag = f"{{{self._namespace}}}{name}" if self._namespace else name
             body = self._type_of(part)
-            if not (isinstance(body, etree._Element) and _local(body) == "complexType"):
+            if not (isinstance(body, _etree()._Element) and _local(body) == "complexType"):
                 raise ConfigurationError(f"schema: element {name!r} has no complex type; an event type needs one")
             root = self._group(body=body, tag=tag, path="", groups=(), leaf=None, required=True)
             found.append(EventType(name, root, self._leaves))
@@ -226,7 +236,7 @@ class _Reader:
         needed = part.get("minOccurs", "1") == "1"
         tag = f"{{{self._namespace}}}{name}" if self._namespace else name
         body = self._type_of(part)
-        if isinstance(body, etree._Element) and _local(body) == "complexType":
+        if isinstance(body, _etree()._Element) and _local(body) == "complexType":
             group = None
             if not needed:
                 group = Leaf(here, "group", True, None, groups)
