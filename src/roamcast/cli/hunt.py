@@ -11,6 +11,7 @@ import typer
 
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
+from roamcast.hunt.adversity import adversity_page, endure
 from roamcast.hunt.case import read_case
 from roamcast.hunt.draw import HUNTED, checked_protocol
 from roamcast.hunt.fuzz import Corpus, Fuzzer
@@ -115,6 +116,29 @@ def fuzz(
         for name, each in counts.items()
     ]
     print_table("Fuzzed datagrams", ["protocol", "decoded", "were messages", "refused", "new shapes"], rows)
+
+
+@app.command()
+def adversaries(
+    protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.")] = 0,
+    page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Measure what adversaries do to each protocol."""
+    names = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
+    outcomes = []
+    for outcome in endure(names, jobs or os.cpu_count() or 1):
+        outcomes.append(outcome)
+        if len(outcomes) % 50 == 0:
+            typer.echo(f"roamcast: {len(outcomes)} runs, now {outcome.ordeal.protocol}", err=True)
+    text = adversity_page(outcomes)
+    if page is not None:
+        page.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json(outcomes)
+    elif page is None:
+        typer.echo(text)
 
 
 def _follow(entries: Iterator[Entry], ledger: Ledger, out: Path) -> None:
