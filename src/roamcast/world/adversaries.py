@@ -34,6 +34,9 @@ HEARD_MAX: Final = 200  # messages that a replayer remembers
 NAMES: Final = 10
 FIRST_NAME: Final = 1_000_000  # of nodes that do not exist
 OWN_NUMBERS: Final = 1 << 31  # a flooder's events are numbered from here, apart from those of its application
+JUNK: Final[dict[str, Any]] = {"intervals": -1.0, "topics": "junk", "content": "<JUNK/>"}
+"""What a flooder publishes, by language; no workload wants it."""
+
 LIES: Final = ("level", "hops", "distance", "distance_hops", "overhead", "cost")
 """Fields that a liar sets to 0: it is at the top, next to everything, and costs nothing."""
 
@@ -130,7 +133,6 @@ class FloodingHost(FaultyHost):
     def __init__(self, services: HostServices, address: int, life: int, random: Random) -> None:
         super().__init__(services, address, life, random)
         self._number = OWN_NUMBERS + (life << 20)
-        self.junk: Any = -1.0  # an event's content
 
     def connect(self, protocol: Protocol) -> None:
         super().connect(protocol)

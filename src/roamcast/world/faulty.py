@@ -132,6 +132,7 @@ class FaultyHost(SimulatedHost):
         self._link: FaultyLink | None = None
         self._mishaps = services.mishaps
         self._born_s = services.scheduler.now
+        self.junk: Any = None  # what a flooder publishes (`adversaries.py`)
         self.is_signed = services.security.protection == "signed"
         self.among_adversaries = False  # frames may be forged, and nodes may have made-up addresses
         self._nodes = services.medium.topology.nodes

@@ -10,7 +10,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 import gc
 from collections.abc import Callable
 from time import perf_counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,7 +37,7 @@ from roamcast.trace.rows import (
     traffic_row,
     waited_row,
 )
-from roamcast.world.adversaries import adversaries, adversary_host
+from roamcast.world.adversaries import JUNK, adversaries, adversary_host
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.droppers import DroppingHost, droppers
@@ -56,6 +56,9 @@ from roamcast.world.scheduler import Scheduler
 from roamcast.world.signal_contacts import signal_links, update_times_s
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
+
+INSTANT_S: Final = 1e-6
+"""Between two things that an application does as soon as its node goes on."""
 
 
 class Result(NamedTuple):
@@ -135,6 +138,7 @@ class Simulation(Oracle):
         self._asleep = Asleep(scenario.nodes)
         self._droppers = droppers(scenario, run.seed)
         self._adversaries = adversaries(scenario, run.seed)
+        self._waiting_s: dict[int, float] = {}  # by node: until its application has done what it could not while paused
         self._incidents: dict[int, list[Incident]] = {}  # by node, without those of its lives
         for incident in scenario.faults.incidents:
             if incident.what not in LIVES:
@@ -359,7 +363,9 @@ class Simulation(Oracle):
         random = derive(self.run.seed, "node", node, life)
         incidents = self._incidents.get(node)
         if node in self._adversaries:
-            host = adversary_host(self.run.scenario.faults.adversary, self._services, node, life, random)
+            scenario = self.run.scenario
+            host = adversary_host(scenario.faults.adversary, self._services, node, life, random)
+            host.junk = JUNK[scenario.workload.language]
         elif node in self._droppers:
             host = DroppingHost(self._services, node, life, random)
         elif incidents is None and not self._adversaries:
@@ -411,13 +417,21 @@ class Simulation(Oracle):
         self.medium.silence(node)
 
     def _act(self, action: Action) -> None:
-        """An application does something; if its node is down it keeps what it wants for later."""
+        """An application does something. If its node is paused, it waits, and so does what it does after that."""
+        node, now = action.node, self.scheduler.now
+        host = self._hosts[node]
+        resumes_s = now if host is None else host.resumes_s()
+        waiting_s = self._waiting_s.get(node, 0.0)
+        if resumes_s > now or waiting_s > now:
+            self._waiting_s[node] = waiting_s = max(resumes_s, waiting_s + INSTANT_S)
+            self.scheduler.at(waiting_s, self._perform, action)
+        else:
+            self._perform(action)
+
+    def _perform(self, action: Action) -> None:
+        """If the node is down, its application keeps what it wants for later."""
         node = action.node
         protocol = self.protocols[node]
-        host = self._hosts[node]
-        if host is not None and host.resumes_s() > self.scheduler.now:
-            self.scheduler.at(host.resumes_s(), self._act, action)
-            return
         match action:
             case Publish():
                 self._publish(node, action)
