@@ -322,6 +322,7 @@ class Membership(Component):
         if self._report_again and self._followed >= self._report_again:
             self._followed = 0
             self._dissemination.report_again()
+            self.policy.report_again()
 
     def _on_silence(self, key: int) -> None:
         self.lose_parent()
