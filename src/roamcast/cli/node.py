@@ -191,7 +191,7 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         group=group,
         peers=links,
         interfaces=tuple(options["interfaces"] or []),
-        discover=options["discover"],
+        discover=options["discover"] or None,
         port=options["port"],
         position=None if options["position"] is None else _point("--position", options["position"]),
         site=_site(options["site"], options["range_m"], dependencies),

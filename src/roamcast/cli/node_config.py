@@ -18,7 +18,7 @@ import typer
 from roamcast.errors import ConfigurationError
 
 FILE_BYTES_MAX = 1 << 20
-NOT_IN_FILE = {"config", "print_config", "print_unit", "help"}
+NOT_IN_FILE = {"config", "print_config", "print_unit", "help", "demo", "simulate", "export", "stay"}
 SET = "settings"  # the parameter behind --set
 DOORS = "doors"  # the parameter behind --door
 DOOR_FILES = {"users", "password_file"}  # names of files in the table of a door
@@ -48,9 +48,9 @@ def reread(context: typer.Context, path: Path) -> dict[str, Any]:
     return options | given(context)
 
 
-def as_toml(context: typer.Context) -> str:
+def as_toml(context: typer.Context, command: str = "node") -> str:
     """A file to start from: every option with its help, in use those that differ from their default."""
-    lines = ["# roamcast node --config FILE"]
+    lines = [f"# roamcast {command} --config FILE"]
     parameters: list[str] = []
     tables: list[str] = []
     for name, option in _options(context).items():

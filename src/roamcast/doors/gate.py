@@ -108,6 +108,10 @@ class Gate:
     async def _publish(self, content: Content, payload: bytes, attributes: dict[str, str], cause: int) -> Published:
         return await self.node.publish(content, wrapped(payload, attributes), cause=cause, here=True)
 
+    async def publish_again(self, content: str, payload: bytes, attributes: Mapping[str, str], cause: Event) -> None:
+        """Publishes what was published here before, for nodes that ask."""
+        await self.node.publish(content, wrapped(payload, attributes), cause=cause)
+
     def subscribe(self, text: str, *, user: str, access: Access, queue_max: int) -> Subscription:
         """Events for one client, if it is allowed to have them."""
         interest = self.interest(text)

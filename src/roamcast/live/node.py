@@ -16,6 +16,7 @@ from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
+from roamcast.live.activity import Activity
 from roamcast.live.codec import Codec
 from roamcast.live.discovery import Discovery
 from roamcast.live.durability import Durability, message_union
@@ -32,6 +33,7 @@ from roamcast.live.settings import LISTEN, NodeSettings, stays_here
 from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point
 from roamcast.protocols.catalogue import protocol_class, protocol_parameters
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
@@ -114,10 +116,12 @@ class Node:
         on_failure: Callable[[Failure], None] = lambda failure: None,
         on_notice: Callable[[Notice], None] = lambda notice: None,
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> "Node":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
         `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
-        `on_refused` of channels whose modulator is not run, and why."""
+        `on_refused` of channels whose modulator is not run, and why, `on_activity` of events that are heard and of what
+        the protocol does."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         ring = _key_ring(settings)
@@ -171,6 +175,8 @@ class Node:
             guard=guard,
             position=settings.position,
             site=settings.site,
+            contents=None if on_activity is None else Contents(kind.messages),
+            on_activity=on_activity or (lambda activity: None),
         )
         durability = Durability(settings.journal, settings.repair, settings.sync, settings.delivery)
         try:
@@ -305,6 +311,13 @@ class Node:
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
 
+    def set_parameters(self, parameters: dict[str, Any]) -> None:
+        """The protocol begins again with these parameters, in a new life and with the application's interests."""
+        protocol_parameters(self.settings.protocol, parameters)
+        self._host.command(self._host.protocol.leave)
+        self.settings = msgspec.structs.replace(self.settings, parameters=parameters)
+        self._begin_again()
+
     @property
     def neighbours(self) -> int:
         """How many nodes were heard lately."""
@@ -376,6 +389,9 @@ class Node:
         if not failure.restarts or not self._is_open:
             return
         self._restarts += 1
+        self._begin_again()
+
+    def _begin_again(self) -> None:
         parameters = protocol_parameters(self.settings.protocol, self.settings.parameters)
         life = self._lives.next_life()
         self._host.life = life
