@@ -396,6 +396,10 @@ class Node:
             subscription.close()
         self._running.durability.forget(durable)
 
+    def require_subscribable(self, interest: str | Interest) -> None:
+        """Raises what `subscribe` would, if this node's certificate does not allow the interest."""
+        self._running.require_subscribable(self._interest(interest))
+
     def observe(self, call: Callable[[live.Delivery], None]) -> None:
         """`call` is told of every delivery before the subscriptions are; it asks for nothing itself."""
         self._observers.append(call)
