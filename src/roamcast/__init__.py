@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from roamcast.library.nodes import Node, Published, RefusedError, Subscription, wasm_modulator
     from roamcast.library.simulations import simulate
     from roamcast.library.traces import Trace, read_trace
+    from roamcast.live.activity import Activity
     from roamcast.live.node import Delivery
     from roamcast.world.scenario import Scenario
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Activity",
     "CampaignResult",
     "ConfigurationError",
     "Delivery",
@@ -50,6 +52,7 @@ __all__ = [
 FORM = settle()
 
 _HOMES = {
+    "Activity": "live.activity",
     "CampaignResult": "library.campaigns",
     "ConfigurationError": "errors",
     "Delivery": "live.node",

@@ -18,15 +18,8 @@ from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
 
-SPREAD_S: Final = 15.0
-"""An event is spread to everybody for the sake of the same destination at most this often."""
-
 CARRY_BYTES: Final = 24
 """What a frame with an event takes beside the event, its destinations and receipts."""
-
-JITTER_SLOW_S: Final = 4.0
-COPIES_MAX: Final = 3
-"""Over a slow radio, who spreads an event waits up to so long, and does not if it has heard so many copies."""
 
 SLACK_S: Final = 0.3
 """Times that nodes tell each other are as exact as this."""
@@ -257,7 +250,7 @@ class Forwarding(Component):
         missed = [
             node
             for node in lost
-            if self._spread_s.get(node, -1e9) < now - SPREAD_S
+            if self._spread_s.get(node, -1e9) < now - self._parameters.spread_again_s
             and not self._records.has_place(node)
             and not self._links.is_cut(node)
         ]
@@ -287,7 +280,7 @@ class Forwarding(Component):
             return
         if is_first or not self._links.is_slow():  # over a slow radio, copies come when the task is long forgotten
             task.is_spread = True
-            jitter_s = JITTER_SLOW_S if self._links.is_slow() else self._parameters.jitter_s
+            jitter_s = self._parameters.jitter_slow_s if self._links.is_slow() else self._parameters.jitter_s
             self.host.set_timer(jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id))
 
     def _spread_on(self, event_id: int) -> None:
@@ -296,7 +289,10 @@ class Forwarding(Component):
             return
         task.is_spread = True
         neighbours = self._links.neighbours()
-        is_covered = task.copies >= COPIES_MAX if self._links.is_slow() else neighbours <= task.reached
+        if self._links.is_slow():
+            is_covered = task.copies >= self._parameters.copies_max
+        else:
+            is_covered = neighbours <= task.reached
         if not is_covered or not neighbours:
             self.host.broadcast(Spread(task.hops, task.event))
 
