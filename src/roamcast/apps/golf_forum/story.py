@@ -3,7 +3,7 @@
 | kind | says |
 |---|---|
 | `course` | holes, people, range, and where people's pages are; first and once |
-| `places` | where everybody is |
+| `places` | where everyone is |
 | `published` | a node published an event |
 | `heard` | a node heard an event for the first time, and from which neighbour |
 | `delivered` | a subscriber got an event, with hops, latency and the reasons |

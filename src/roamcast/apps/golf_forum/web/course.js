@@ -1,4 +1,4 @@
-// The course map: where everybody is, who is in range, and how events travel. Live from the nodes, or a recorded story.
+// The course map: where everyone is, who is in range, and how events travel. Live from the nodes, or a recorded story.
 //
 // The story is a list of messages in the order of time (story.py describes them). What is shown at a time follows from
 // the messages up to it, so the slider goes back and forth in a live story too.
@@ -55,7 +55,7 @@ function describe() {
   const isLive = course.mode === "live" && !byId("story");
   byId("mode").textContent = course.mode === "live" ? (isLive ? "live nodes" : "recorded from live nodes") : "simulated";
   const devices = course.people.filter((person) => person.device).length;
-  const faster = course.pace === 1 ? "" : `, everybody ${course.pace}× as fast as in life`;
+  const faster = course.pace === 1 ? "" : `, everyone ${course.pace}× as fast as in life`;
   byId("about").textContent = `${devices} devices over ODMRP, range ${course.range_m} m${faster}`;
   const pages = isLive ? course.people.filter((person) => person.page) : [];
   byId("pages").hidden = pages.length === 0;
