@@ -7,7 +7,7 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo docs fuzz test wheel lint bench bench-peers reference-aodv reference-radio lock clean
+.PHONY: demo docs fuzz mutants test wheel lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
@@ -20,8 +20,14 @@ docs: $(READY)
 	$(VENV)/bin/python -m sphinx -q -b html docs docs/_build
 
 # Well-formed nonsense for every protocol, and datagrams that must not be accepted: far more of both than in the tests.
+# Then mutated datagrams for an hour; messages of new shapes are added to the corpus.
 fuzz: $(COMPILED)
-	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
+	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt/test_attack.py tests/hunt/test_datagrams.py
+	$(ROAMCAST) hunt fuzz --hours 1 --keep
+
+# Thirty seeded bugs, one at a time: does the suite find them, does a hunt of five minutes?
+mutants: $(READY)
+	$(VENV)/bin/python tests/mutants/run.py --minutes 5 --out results/mutants.json
 
 # For users without a compiler: dist/roamcast-*.whl has the compiled form for this Python and platform.
 wheel: $(READY)

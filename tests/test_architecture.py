@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocols",),
     ("documented",),
     ("trace",),
+    ("delivery",),
     ("world", "live", "testing"),
     ("checkers", "emulator"),
     ("campaign",),
@@ -31,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """From the bottom up. A package may import itself and the layers below, never its own layer or the ones above."""
 
-PURE = ("events", "interests", "causal", "protocols")
+PURE = ("events", "interests", "causal", "protocols", "delivery")
 IMPURE = {
     *("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"),
     *("select", "selectors", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid"),

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
+from roamcast.delivery.inboxes import Handed
 from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -113,16 +114,16 @@ class Network:
             life=1,
             clock=clock,
             random=Random(address),
-            on_delivery=lambda event, hops, latency_s, _: self._delivered(address, event, hops, latency_s),
+            on_delivery=lambda handed, latency_s: self._delivered(address, handed, latency_s),
             on_failure=self.failures.put_nowait,
             position=(3.0, 4.0),
         )
         host.protocol = self.protocols[address] = Scripted(host)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=sock)
 
-    def _delivered(self, address: int, event: Event, hops: int, latency_s: float) -> None:
-        self.protocols[address].publish(event)  # an application that answers at once
-        self.deliveries.put_nowait((event, hops, latency_s))
+    def _delivered(self, address: int, handed: Handed, latency_s: float) -> None:
+        self.protocols[address].publish(handed.event)  # an application that answers at once
+        self.deliveries.put_nowait((handed.event, handed.hops, latency_s))
 
     async def call(self, address: int) -> tuple[Any, ...]:
         """The next call that the protocol of `address` got."""

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from roamcast.delivery.messages import MESSAGES
 from roamcast.events import Event
 from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.protocols.catalogue import PROTOCOLS
@@ -46,6 +47,10 @@ def bare_numbers(kind: msgspec.inspect.Type, place: str, seen: set[type]) -> Ite
 def test_every_number_of_a_protocols_messages_has_a_range(name: str) -> None:
     union: Any = PROTOCOLS[name].messages | Fragment
     assert sorted(bare_numbers(msgspec.inspect.type_info(union), name, set())) == []
+
+
+def test_every_number_of_the_delivery_layers_messages_has_a_range() -> None:
+    assert sorted(bare_numbers(msgspec.inspect.type_info(MESSAGES), "delivery", set())) == []
 
 
 def test_the_walk_finds_a_bare_number() -> None:

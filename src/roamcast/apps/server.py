@@ -109,8 +109,7 @@ class Feed:
 
     def _join(self) -> "asyncio.Queue[bytes | None]":
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        for message in self._snapshot():
-            queue.put_nowait(_encoded(message))
+        queue.put_nowait(b"".join(map(_encoded, self._snapshot())))  # one entry, however much it is
         self._pages.append(queue)
         return queue
 

@@ -31,6 +31,8 @@ from roamcast.cli.node_config import as_toml, door_table, from_file, reread
 from roamcast.cli.node_output import LogSettings, Printer, log_settings
 from roamcast.cli.service import Service, unit
 from roamcast.cli.settings import assignments, size_m
+from roamcast.delivery.settings import MIB, DeliverySettings
+from roamcast.doors.gate import is_internal
 from roamcast.doors.opening import open_doors
 from roamcast.doors.settings import DoorSettings, door_settings
 from roamcast.errors import ConfigurationError
@@ -99,6 +101,24 @@ def node(
         Path | None,
         typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Fetch lost events from neighbours, and keep events for them.")
+    ] = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="Repair, and keep events and subscriptions in this directory: the node gets what was published while "
+            "it was down, and nothing twice."
+        ),
+    ] = None,
+    sync: Annotated[
+        str, typer.Option(help="What the journal survives: full a loss of power, normal the end of the process, off.")
+    ] = "normal",
+    journal_mib: Annotated[int, typer.Option(help="Events that the node keeps at most, in MiB.")] = 64,
+    keep_s: Annotated[float, typer.Option("--keep", help="Seconds that an event is kept at most.")] = 3600.0,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Show the events of each publisher in order; with --repair or --journal.")
+    ] = False,
     key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
     identity: Annotated[
         Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
@@ -143,6 +163,7 @@ class _Plan(msgspec.Struct, frozen=True):
     offered: list[Interest]
     log: LogSettings
     as_json: bool
+    ordered: bool
     duration_s: float | None
     doors: DoorSettings
 
@@ -171,7 +192,7 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         group=group,
         peers=links,
         interfaces=tuple(options["interfaces"] or []),
-        discover=options["discover"],
+        discover=options["discover"] or None,
         port=options["port"],
         position=None if options["position"] is None else _point("--position", options["position"]),
         site=_site(options["site"], options["range_m"], dependencies),
@@ -180,13 +201,22 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         key=key,
         identity=options["identity"],
         plain=options["plain"],
+        repair=options["repair"],
+        journal=options["journal"],
+        sync=options["sync"],
+        delivery=DeliverySettings(
+            bytes_max=options["journal_mib"] * MIB, age_max_s=options["keep_s"], away_max_s=options["keep_s"]
+        ),
     )
+    if options["ordered"] and not (settings.repair or settings.journal):
+        raise ConfigurationError("--ordered: only with --repair or --journal")
     return _Plan(
         settings,
         wanted=[parse_interest(language, text) for text in options["subscribe"] or []],
         offered=[parse_interest(language, text) for text in options["advertise"] or []],
         log=log_settings(options["log_level"], options["log_format"]),
         as_json=options["as_json"],
+        ordered=options["ordered"],
         duration_s=duration_s,
         doors=door_settings(door_table(options["doors"] or [])),
     )
@@ -282,6 +312,7 @@ class _Application:
         self._failure: Exception | None = None  # of a command
         self._wanted: list[Interest] = []  # here, not by clients of doors
         self._shared: SharedNode | None = None  # what doors see of the node
+        self._node: Node | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -290,6 +321,7 @@ class _Application:
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
         node = await Node.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
+        self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
             for interest in plan.offered:
@@ -318,21 +350,42 @@ class _Application:
             yield
 
     def _delivered(self, delivery: Delivery) -> None:
-        if self._shared is None:
-            self._printer.delivered(delivery)
+        if self._shared is not None:
+            self._shared.deliver(delivery)
+        if is_internal(delivery.event.content):
             return
-        self._shared.deliver(delivery)
-        if any(interest.matches(delivery.event) for interest in self._wanted):
+        if delivery.subscription:
+            if delivery.subscription in map(str, self._wanted):
+                self._show_named(delivery)
+        elif self._shared is None or any(interest.matches(delivery.event) for interest in self._wanted):
             self._printer.delivered(delivery)
 
+    def _show_named(self, delivery: Delivery) -> None:
+        """Shows an event, and acknowledges it when its line has been written."""
+        assert self._node is not None
+        acknowledge = partial(self._node.durability.acknowledge, delivery.subscription, delivery.event.id)
+        self._printer.delivered(delivery, partial(asyncio.get_running_loop().call_soon_threadsafe, acknowledge))
+
     def _subscribe(self, node: Node, interest: Interest) -> None:
-        node.subscribe(interest)
+        """With a journal a subscription is durable, under its own text as its name."""
+        durable = node.settings.journal is not None
         self._wanted.append(interest)
+        try:
+            if durable or self._plan.ordered:
+                node.attach(str(interest), interest, ordered=self._plan.ordered, durable=durable)
+            else:
+                node.subscribe(interest)
+        except ConfigurationError:
+            self._wanted.remove(interest)
+            raise
 
     def _unsubscribe(self, node: Node, interest: Interest) -> None:
         if interest not in self._wanted:
             raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
-        node.unsubscribe(interest)
+        if node.settings.journal is not None or self._plan.ordered:
+            node.detach(str(interest), forget=True)
+        else:
+            node.unsubscribe(interest)
         self._wanted.remove(interest)
 
     async def _until_stopped(self, duration_s: float | None) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from roamcast.cli.lines import Lines
+from roamcast.doors.envelope import opened
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.live.endpoints import Endpoint
@@ -99,13 +100,15 @@ class Printer:
         heard = f"{neighbours} in range" if neighbours else "nobody in range yet"
         self._print("published", fields, f"published {event.publisher}/{event.number}: {heard}")
 
-    def delivered(self, delivery: Delivery) -> None:
+    def delivered(self, delivery: Delivery, then: Callable[[], object] | None = None) -> None:
+        """`then` is called in another thread when the line has been written."""
         event = delivery.event
         content = msgspec.json.encode(event.content).decode()  # a peer's text may not steer the terminal
+        attributes, body = opened(event.payload)
         try:
-            payload = {"payload": event.payload.decode()}
+            payload = {"payload": body.decode()}
         except UnicodeDecodeError:
-            payload = {"payload_base64": b64encode(event.payload).decode()}
+            payload = {"payload_base64": b64encode(body).decode()}
         fields = {
             "event_id": event.id,
             "publisher": event.publisher,
@@ -113,10 +116,13 @@ class Printer:
             **payload,
             "hops": delivery.hops,
             "latency_ms": 1000 * delivery.latency_s,
+            **({"again": True} if delivery.again else {}),
+            **({"attributes": attributes} if attributes else {}),
         }
         said = " ".join(msgspec.json.encode(text).decode() for text in payload.values() if text)
-        how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms"
-        self._print("delivered", fields, " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})"))))
+        how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms" + (", again" if delivery.again else "")
+        text = " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})")))
+        self._print("delivered", fields, text, then)
 
     def counters(self, kind: str, node: Node) -> None:
         counters = node.counters() | {"output_lost": self._lines.lost}
@@ -137,8 +143,10 @@ class Printer:
         if notice.level <= self.log.level:
             self._complaints.add(written(notice, self.log.format))
 
-    def _print(self, kind: str, fields: dict[str, Any], text: str) -> None:
-        self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text)
+    def _print(
+        self, kind: str, fields: dict[str, Any], text: str, then: Callable[[], object] | None = None
+    ) -> None:
+        self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text, then)
 
 
 def _shown(value: Any) -> str:

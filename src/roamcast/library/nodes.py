@@ -9,6 +9,7 @@ What cannot be sent or understood is refused at the call with a `ConfigurationEr
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,15 +17,22 @@ from typing import Any, Self
 
 import msgspec
 
+from roamcast.delivery.holdings import WORTH_MAX as PRIORITY_MAX
+from roamcast.delivery.settings import DeliverySettings
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event
-from roamcast.interests import LANGUAGES, Interest, parse_interest
+from roamcast.interests import LANGUAGES, Interest, XPaths, parse_interest
+from roamcast.interests.content import register
 from roamcast.live import node as live
+from roamcast.live.activity import Activity
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.journal import Standing
 from roamcast.live.keys import read_ring
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
+from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
+from roamcast.protocols.overlays.modulators.dialect import is_python, translate
+from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -38,6 +46,8 @@ class Published(msgspec.Struct, frozen=True):
 
     event: Event
     neighbours: int  # nodes heard lately: 0 means that nobody may be in range
+    stored: bool = False  # it is kept, and repaired, until its lifetime is over
+    custody: int = 0  # neighbours that are known to hold it; `publish` waits for as many as it is told to
 
 
 class RefusedError(ConfigurationError):
@@ -47,7 +57,9 @@ class RefusedError(ConfigurationError):
 class Subscription:
     """Events of one interest, in order of arrival: `async for delivery in subscription`. `close` ends it.
 
-    At most `queue_max` deliveries wait for a slow reader. Then the oldest is dropped, and counted in `lost`.
+    At most `queue_max` deliveries wait for a slow reader. Then the oldest is dropped, and counted in `lost`. Nothing is
+    dropped of a subscription with a name: what a slow reader has not acknowledged waits in the node. A delivery counts
+    as acknowledged when the next one is asked for, or when `acknowledge` is called with it.
 
     With a modulator the events are what it makes of those of the interest. If the node's broker refuses or stops it,
     the loop raises `RefusedError` with the reason, once; `refusal` keeps it. `change` then takes another modulator, and
@@ -61,11 +73,14 @@ class Subscription:
         queue_max: int,
         channel: int = PLAIN_CHANNEL,
         modulation: Modulation | None = None,
+        name: str = "",
     ) -> None:
         self.interest = interest
         self.channel = channel  # of its deliveries; 0 without a modulator
         self.modulation = modulation
+        self.name = name  # of a durable or ordered one; empty otherwise
         self.lost = 0
+        self._current: live.Delivery | None = None  # which the reader has and has not acknowledged
         self.refusal = ""
         self._is_refused = False  # and the reader has not been told yet
         self._node = node
@@ -78,6 +93,8 @@ class Subscription:
         return self
 
     async def __anext__(self) -> live.Delivery:
+        if self._current is not None:
+            self.acknowledge(self._current)
         while not self._waiting:
             if not self._is_open:
                 raise StopAsyncIteration
@@ -86,7 +103,16 @@ class Subscription:
                 raise RefusedError(self.refusal)
             self._arrived.clear()
             await self._arrived.wait()
-        return self._waiting.popleft()
+        delivery = self._waiting.popleft()
+        self._current = delivery if self.name else None
+        return delivery
+
+    def acknowledge(self, delivery: live.Delivery) -> None:
+        """The reader is through with it: it never comes again, whatever happens to the process."""
+        if self._current is delivery:
+            self._current = None
+        if self.name and self._is_open:
+            self._node._acknowledge(self.name, delivery.event.id)
 
     def change(
         self,
@@ -108,12 +134,12 @@ class Subscription:
             self._node._end(self)
 
     def _offer(self, delivery: live.Delivery) -> None:
-        if delivery.channel != self.channel:
+        if delivery.channel != self.channel or delivery.subscription != self.name:
             return
-        if self.channel == PLAIN_CHANNEL and not self.interest.matches(delivery.event):
+        if self.channel == PLAIN_CHANNEL and not self.name and not self.interest.matches(delivery.event):
             return
         self.refusal = ""
-        if len(self._waiting) == self._queue_max:
+        if not self.name and len(self._waiting) == self._queue_max:
             self._waiting.popleft()
             self.lost += 1
         self._waiting.append(delivery)
@@ -145,7 +171,7 @@ class Node:
         peers: Sequence[str] = (),
         broadcast: str | None = None,
         interfaces: Sequence[str] = (),
-        discover: bool = False,
+        discover: bool | None = None,
         port: int = PORT,
         key: str | Path | None = None,
         identity: str | Path | None = None,
@@ -153,9 +179,18 @@ class Node:
         position: tuple[float, float] | None = None,
         state: str | Path | None = None,
         trace: str | Path | None = None,
+        repair: bool = False,
+        journal: str | Path | None = None,
+        sync: str = "normal",
+        delivery: DeliverySettings | None = None,
+        schemas: Sequence[str | Path] = (),
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> None:
         """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
-        address the node finds its neighbours on the machine's interfaces. The address may follow from the identity."""
+        address the node finds its neighbours on the machine's interfaces, unless `discover` is False. The address may
+        follow from the identity. `repair` and `journal` are explained in the guide, "Delivery you can count on".
+        `schemas` are XML Schema files with more event types for documents. `on_activity` is told of events that are
+        heard and of what the protocol does, while it happens."""
         if language not in LANGUAGES:
             raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
         group = None if broadcast is None else parse_endpoint("broadcast", broadcast)
@@ -182,8 +217,16 @@ class Node:
             key=None if key is None else Path(key),
             identity=None if identity is None else Path(identity),
             plain=plain,
+            repair=repair,
+            journal=None if journal is None else Path(journal),
+            sync=sync,
+            delivery=delivery or DeliverySettings(),
         )
+        for schema in schemas:
+            register(Path(schema).read_text("utf-8-sig"))
+        self._on_activity = on_activity
         self._subscriptions: list[Subscription] = []
+        self._named = 0
         self._observers: list[Callable[[live.Delivery], None]] = []
         self._node: live.Node | None = None
 
@@ -193,20 +236,25 @@ class Node:
         node = cls.__new__(cls)
         node._settings = running.settings
         node._subscriptions = []
+        node._named = 0
         node._observers = []
+        node._on_activity = None
         node._node = running
         return node
 
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self.deliver, on_refused=self._refused)
+        self._node = await live.Node.open(
+            self._settings, self.deliver, on_refused=self._refused, on_activity=self._on_activity
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._node is not None:
             self._node.close()
             self._node = None
+            await asyncio.sleep(0)  # the loop closes sockets in its next round: the same endpoint can be opened again
         for subscription in self._subscriptions:
             subscription._stop()
         self._subscriptions.clear()
@@ -216,6 +264,11 @@ class Node:
         """Where it listens, "HOST:PORT"; empty if it finds its neighbours on interfaces alone."""
         listens = self._running.listens
         return "" if listens is None else f"{listens[0]}:{listens[1]}"
+
+    @property
+    def neighbours(self) -> list[int]:
+        """The addresses of nodes that were heard lately, ascending."""
+        return self._running.discovery.paths.nodes
 
     @property
     def counters(self) -> dict[str, Any]:
@@ -253,13 +306,22 @@ class Node:
         utility: str = "",
         cause: Event | int | None = None,
         here: bool = False,
+        ttl_s: float | None = None,
+        priority: float = 1.0,
+        custody: int = 0,
+        timeout_s: float = 10.0,
     ) -> Published:
         """Publishes an event: a topic, a number or a document, as the node's language has it.
 
         Waits while the node has many frames to send. `utility` is a deadline or a utility curve, `cause` the event
         that led to this one, or its id. A node does not receive its own events, unless `here` says so.
+
+        Short for a utility: the event is of no use after `ttl_s`, and worth `priority`; where there is no room for all,
+        or no time, those worth more go first. On a node that repairs, `publish` returns when so many neighbours hold
+        the event (`custody`), or after `timeout_s`: the answer says how many do.
         """
         node = self._running
+        utility = _utility(utility, ttl_s, priority)
         checked = _content(self._settings.language, content)
         if not isinstance(payload, bytes):
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
@@ -268,7 +330,11 @@ class Node:
         event = node.publish(checked, payload, utility, _cause(cause))
         if here:
             self.deliver(live.Delivery(event, 0, 0.0))
-        return Published(event, node.neighbours)
+        layer = node.durability.layer
+        if custody:
+            await node.durability.custody(event.id, custody, timeout_s)
+        holders = 0 if layer is None else layer.custodians(event.id)
+        return Published(event, node.neighbours, layer is not None, holders)
 
     def subscribe(
         self,
@@ -277,23 +343,62 @@ class Node:
         modulator: str | None = None,
         inputs: Mapping[str, bytes] | None = None,
         queue_max: int = QUEUE_MAX,
+        durable: str = "",
+        ordered: bool = False,
     ) -> Subscription:
         """Asks for events from now on. Iterate over the answer; several subscriptions may overlap.
+
+        `durable` names a subscription that goes on while the process is down, on a node with a journal. `ordered`: the
+        events of each publisher come in the order in which it published them, on a node that repairs.
 
         `modulator` is a function that the node's broker applies to the events of this subscription before it sends
         them, and `inputs` static data that the function uses. Only `overlays` has brokers that run modulators."""
         if queue_max < 1:
             raise ConfigurationError(f"queue_max = {queue_max}: must be at least 1")
         asked = self._interest(interest)
-        if modulator is None:
-            subscription = Subscription(self, asked, queue_max)
-            self._running.subscribe(asked)
-        else:
+        if modulator is not None:
+            if durable or ordered:
+                raise ConfigurationError("subscribe: one with a modulator can be neither durable nor ordered")
             modulation = _modulation(modulator, inputs)
             channel = self._running.open_channel(asked, modulation)
             subscription = Subscription(self, asked, queue_max, channel, modulation)
+        elif durable or ordered:
+            return self._subscribe_by_name(asked, queue_max, durable=durable, ordered=ordered)
+        else:
+            subscription = Subscription(self, asked, queue_max)
+            self._running.subscribe(asked)
         self._subscriptions.append(subscription)
         return subscription
+
+    def subscribe_values(
+        self, event_type: str, wishes: Mapping[str, Wish], *, queue_max: int = QUEUE_MAX
+    ) -> Subscription:
+        """Asks for documents by what a form says: for each path a value, a list of words, or a pair of numbers as a
+        range. It takes no XPath, for devices that have none; the language must be content."""
+        if self._settings.language != "content":
+            raise ConfigurationError(f"language: {self._settings.language!r} has no documents; must be content")
+        return self.subscribe(XPaths.of(term_of_pairs(event_type, wishes)), queue_max=queue_max)
+
+    def _subscribe_by_name(self, asked: Interest, queue_max: int, *, durable: str, ordered: bool) -> Subscription:
+        self._named += 1
+        subscription = Subscription(self, asked, queue_max, name=durable or f"\0{self._named}")
+        self._subscriptions.append(subscription)
+        try:
+            self._running.attach(subscription.name, asked, ordered=ordered, durable=bool(durable))
+        except ConfigurationError:
+            self._subscriptions.remove(subscription)
+            raise
+        return subscription
+
+    def forget(self, durable: str) -> None:
+        """Ends a durable subscription for good; an open one is closed."""
+        for subscription in [each for each in self._subscriptions if each.name == durable]:
+            subscription.close()
+        self._running.durability.forget(durable)
+
+    def require_subscribable(self, interest: str | Interest) -> None:
+        """Raises what `subscribe` would, if this node's certificate does not allow the interest."""
+        self._running.require_subscribable(self._interest(interest))
 
     def observe(self, call: Callable[[live.Delivery], None]) -> None:
         """`call` is told of every delivery before the subscriptions are; it asks for nothing itself."""
@@ -306,6 +411,15 @@ class Node:
     def move(self, x_m: float, y_m: float) -> None:
         """The node is here now, in metres."""
         self._running.move((x_m, y_m))
+
+    def link(self, peers: Sequence[str]) -> None:
+        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had, and hears nobody
+        else there: a network that changes, on one machine. Both ends of a link must know of it."""
+        self._running.link(tuple(parse_endpoint("peers", peer) for peer in peers))
+
+    def set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """The protocol begins again with these parameters. Subscriptions and advertisements stay."""
+        self._running.set_parameters(dict(parameters))
 
     @property
     def _running(self) -> live.Node:
@@ -336,6 +450,8 @@ class Node:
         inputs: Mapping[str, bytes] | None,
     ) -> None:
         before = subscription.interest
+        if subscription.name:
+            raise ConfigurationError("change: close a subscription with a name, and subscribe again")
         wanted = before if interest is None else self._interest(interest)
         if subscription.modulation is not None:
             modulation = subscription.modulation if modulator is None else _modulation(modulator, inputs)
@@ -351,7 +467,9 @@ class Node:
     def _end(self, subscription: Subscription) -> None:
         self._subscriptions.remove(subscription)
         subscription._stop()
-        if subscription.channel == PLAIN_CHANNEL:
+        if subscription.name:
+            self._running.detach(subscription.name)
+        elif subscription.channel == PLAIN_CHANNEL:
             self._running.unsubscribe(subscription.interest)
         else:
             self._running.close_channel(subscription.channel)
@@ -360,8 +478,18 @@ class Node:
         for subscription in self._subscriptions:
             subscription._refuse(channel, reason)
 
+    def _acknowledge(self, name: str, event_id: int) -> None:
+        self._running.durability.acknowledge(name, event_id)
+
+
+def wasm_modulator(module: str | Path | bytes) -> str:
+    """A WebAssembly module, or the file that has it, as a modulator for `Node.subscribe`."""
+    binary = module if isinstance(module, bytes) else Path(module).read_bytes()
+    return wasm_source(binary)
+
 
 def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    source = translate(source) if is_python(source) else source
     try:
         return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
     except msgspec.ValidationError as error:
@@ -376,6 +504,20 @@ def _cause(cause: Event | int | None) -> int:
     if not NO_EVENT <= cause < 2**63:
         raise ConfigurationError(f"cause: {cause} is not the id of an event")
     return cause
+
+
+def _utility(utility: str, ttl_s: float | None, priority: float) -> str:
+    if ttl_s is None and priority == 1.0:
+        return utility
+    if utility:
+        raise ConfigurationError("utility: give it, or ttl_s and priority, not both")
+    if not 0 < priority <= PRIORITY_MAX:
+        raise ConfigurationError(f"priority = {priority:g}: must be above 0 and at most {PRIORITY_MAX:g}")
+    if ttl_s is None:
+        return f"0:{priority!r}"
+    if not 0 < ttl_s < math.inf:
+        raise ConfigurationError(f"ttl_s = {ttl_s:g}: must be above 0 and finite")
+    return f"{ttl_s!r}:{priority!r} {ttl_s!r}:0"
 
 
 def _content(language: str, content: Content) -> Content:

@@ -20,14 +20,19 @@ from typing import Any, cast
 import msgspec
 import psutil
 
+from roamcast.delivery.inboxes import Handed
+from roamcast.delivery.layer import DeliveryLayer
+from roamcast.delivery.messages import KINDS as DELIVERY_KINDS
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
+from roamcast.live.activity import Activity
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
 from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
@@ -68,12 +73,14 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         life: int,
         clock: Clock,
         random: Random,
-        on_delivery: Callable[[Event, int, float, int], None],
+        on_delivery: Callable[[Handed, float], None],
         on_failure: Callable[[Failure], None],
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
         guard: Guard | None = None,
         position: Point | None = None,
         site: Site | None = None,
+        contents: Contents | None = None,
+        on_activity: Callable[[Activity], None] = lambda activity: None,
     ) -> None:
         self.address = address
         self.life = life
@@ -91,11 +98,14 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._on_delivery = on_delivery
         self._on_refused = on_refused
         self._on_failure = on_failure
+        self._contents = contents  # finds events in messages; None: no program watches
+        self._on_activity = on_activity
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._transport: asyncio.DatagramTransport | None = None  # of the socket for static links
+        self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = Link(
@@ -150,14 +160,21 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             pending.cancel()
 
     def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
+        self.hand_over(Handed(event, hops, channel=channel))
+
+    def hand_over(self, handed: Handed) -> bool:
+        """Hands an event to the application; false if this node may not have it."""
+        event = handed.event
         if self._guard is not None:
             proved = self._guard.delivered(event)
             if proved is None:
-                return
-            event = proved
-        latency_s = self._journal.delivered(event, hops)
+                return False
+            if proved is not event:
+                handed = msgspec.structs.replace(handed, event=proved)
+        latency_s = self._journal.delivered(handed.event, handed.hops)
         # Later, because the application may answer an event by publishing: that is a call of the protocol.
-        self._loop.call_soon(self._on_delivery, event, hops, latency_s, channel)
+        self._loop.call_soon(self._on_delivery, handed, latency_s)
+        return True
 
     def refused(self, channel: int, reason: str) -> None:
         self._loop.call_soon(self._on_refused, channel, reason)
@@ -170,15 +187,23 @@ class UdpHost(Host, asyncio.DatagramProtocol):
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         self._journal.dropped(reason, event_id)
+        if self._contents is not None:
+            self._tell(Activity("dropped", self.now(), reason, event_id=event_id or None))
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
         self._journal.structure(aspect, peer, value, detail)
+        if self._contents is not None:
+            self._tell(Activity("structure", self.now(), aspect, None if peer == NOBODY else peer, value=value))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
-        self.receive(data, (addr[0], addr[1]))
+        source = (addr[0], addr[1])
+        if self.linked is None or source in self.linked:
+            self.receive(data, source)
+        else:
+            self._journal.frame_lost(Drop.UNLINKED)
 
     def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
         """Takes a datagram that was sent to `group`, or to this node alone."""
@@ -238,6 +263,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         """The interfaces carry datagrams of another size than before."""
         self.frame_bytes_max = frame_bytes_max
         self.link.limit_frames(frame_bytes_max)
+        if isinstance(self.protocol, DeliveryLayer):
+            self.protocol.limit_frames(frame_bytes_max)
 
     def _transmit(self, data: bytes, endpoints: Sequence[Endpoint]) -> None:
         """Sealed once for all of them: whoever hears it twice accepts it once."""
@@ -254,13 +281,24 @@ class UdpHost(Host, asyncio.DatagramProtocol):
                 self._journal.system_refused()
 
     def _on_message(self, sender: int, message: Message) -> None:
+        if type(message) in DELIVERY_KINDS and not isinstance(self.protocol, DeliveryLayer):
+            self._journal.frame_lost(Drop.NO_LAYER)
+            return
+
         def again() -> None:  # what the message waited for is here
             if not self._is_closed:
                 self._handle(lambda: self._on_message(sender, message), b"")
 
         admitted = message if self._guard is None else self._guard.admitted(message, again)
         if admitted is not None:
+            if self._contents is not None:
+                for event in self._contents.events(admitted):
+                    self._tell(Activity("heard", self.now(), admitted.label, sender, event.id))
             self.protocol.on_message(sender, admitted)
+
+    def _tell(self, activity: Activity) -> None:
+        """Later, so that whatever the program does about it is no part of the protocol's call."""
+        self._loop.call_soon(self._on_activity, activity)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]

@@ -10,72 +10,42 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from roamcast.delivery.inboxes import Handed
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
+from roamcast.live.activity import Activity
 from roamcast.live.codec import Codec
 from roamcast.live.discovery import Discovery
-from roamcast.live.endpoints import PORT, Endpoint, is_loopback, open_socket
+from roamcast.live.durability import Durability, message_union
+from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
 from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.identity import Identity, read_identity
-from roamcast.live.interfaces import present
 from roamcast.live.journal import Journal, Standing
 from roamcast.live.keys import KeyRing, read_ring
 from roamcast.live.lives import Lives, replace_file
 from roamcast.live.notices import Notice
 from roamcast.live.ports import Ports
-from roamcast.live.quotas import Quota
+from roamcast.live.settings import LISTEN, NodeSettings, stays_here
 from roamcast.live.signing import modulated_by
-from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point, Site
-from roamcast.protocols.catalogue import build_protocol, protocol_class, protocol_parameters
+from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point
+from roamcast.protocols.catalogue import protocol_class, protocol_parameters
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
 
+__all__ = ["Delivery", "Node", "NodeSettings", "parse_content"]
+
 if TYPE_CHECKING:
     from roamcast.live.trace_log import TraceLog
 
-LISTEN: Endpoint = ("127.0.0.1", 0)  # where a node with static links listens unless told otherwise
 RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
-
-
-class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything an operator decides about one node."""
-
-    address: int
-    protocol: str = "flooding"
-    parameters: dict[str, Any] = {}
-    language: str = "intervals"
-    network: str = "roamcast"  # nodes of another network on the same port are ignored
-    listen: Endpoint | None = None  # of the socket for static links; None: on loopback, if there are such links
-    group: Endpoint | None = None  # a broadcast address or multicast group of one's own choice
-    peers: tuple[Endpoint, ...] = ()  # static links
-    interfaces: tuple[str, ...] = ()  # where it looks for neighbours; none named: all that can multicast but loopback
-    discover: bool = False  # look for neighbours on interfaces; so it is if there are neither links nor a group
-    port: int = PORT  # UDP port on interfaces
-    position: Point | None = None  # where it starts; `Node.move` says where it is later
-    site: Site | None = None
-    trace: Path | None = None
-    state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
-    key: Path | None = None  # the network's key file (`keys.py`); None: datagrams are plain
-    identity: Path | None = None  # this node's identity file, in a network with an authority (`identity.py`)
-    quota: Quota = Quota()  # what one peer may send
-    plain: bool = False  # plain datagrams are allowed to leave this machine
-
-    @property
-    def discovers(self) -> bool:
-        """Whether it looks for neighbours on interfaces."""
-        return self.discover or bool(self.interfaces) or (self.group is None and not self.peers)
-
-    @property
-    def static(self) -> tuple[Endpoint, ...]:
-        """Where broadcasts go whoever is there."""
-        return self.peers if self.group is None else (self.group, *self.peers)
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -85,6 +55,8 @@ class Delivery(msgspec.Struct, frozen=True):
     hops: int
     latency_s: float  # by the clocks of publisher and subscriber: negative if they disagree
     channel: int = PLAIN_CHANNEL  # on which it came: that of a subscription with a modulator, or 0
+    subscription: str = ""  # the subscription with a name that it is for; empty: all without one
+    again: bool = False  # it was handed over before the process ended, and not acknowledged
 
     @property
     def modulated_by(self) -> int | None:
@@ -132,6 +104,7 @@ class Node:
         self._restarts = 0
         self.listens: Endpoint | None = None  # where the socket for static links is, if there is one
         self._guard: Guard | None = None
+        self.durability = Durability(None, False, "normal", settings.delivery)
         self._flushing: asyncio.TimerHandle | None = None
         self._is_open = True
 
@@ -143,17 +116,19 @@ class Node:
         on_failure: Callable[[Failure], None] = lambda failure: None,
         on_notice: Callable[[Notice], None] = lambda notice: None,
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> "Node":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
         `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
-        `on_refused` of channels whose modulator is not run, and why."""
+        `on_refused` of channels whose modulator is not run, and why, `on_activity` of events that are heard and of what
+        the protocol does."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         ring = _key_ring(settings)
         kind = protocol_class(settings.protocol)
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         name = f"{settings.network}-{settings.address}.json"
-        lives = Lives(None if settings.state is None else settings.state / name)
+        lives = Lives(None if settings.remembers is None else settings.remembers / name)
         socket = None
         if settings.listen is not None or settings.peers or settings.group is not None:
             socket = open_socket(settings.listen or LISTEN, settings.group)
@@ -165,14 +140,15 @@ class Node:
             raise
         clock = Clock()
         journal = Journal(settings.address, clock.now, trace)
-        codec = Codec(settings.network, settings.protocol, kind.messages)
+        messages = message_union(kind.messages)
+        codec = Codec(settings.network, settings.protocol, messages)
         try:
             guard = Guard(
                 ring,
                 settings.address,
                 settings.language,
                 codec,
-                kind.messages,
+                messages,
                 life=lives.life,
                 next_life=lives.next_life,
                 now=clock.now,
@@ -193,14 +169,23 @@ class Node:
             life=lives.life,
             clock=clock,
             random=Random(),
-            on_delivery=lambda event, hops, latency_s, channel: on_delivery(Delivery(event, hops, latency_s, channel)),
+            on_delivery=lambda handed, latency_s: on_delivery(_delivery(handed, latency_s)),
             on_refused=on_refused,
             on_failure=lambda failure: node._failed(failure, on_failure),
             guard=guard,
             position=settings.position,
             site=settings.site,
+            contents=None if on_activity is None else Contents(kind.messages),
+            on_activity=on_activity or (lambda activity: None),
         )
-        host.protocol = build_protocol(settings.protocol, host, parameters)
+        durability = Durability(settings.journal, settings.repair, settings.sync, settings.delivery)
+        try:
+            durability.open(settings.network, settings.address)
+            host.protocol = durability.above(host, settings.protocol, parameters)
+        except ConfigurationError:
+            if socket is not None:
+                socket.close()
+            raise
         if socket is not None:
             await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
         ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
@@ -215,6 +200,7 @@ class Node:
         node = cls(settings, host, journal, clock, lives=lives, discovery=discovery)
         node.listens = None if socket is None else socket.getsockname()[:2]
         node._guard = guard
+        node.durability = durability
         if settings.position is not None:
             journal.moved(settings.position)
         guard.start(host.link.announce, host.random)
@@ -229,13 +215,30 @@ class Node:
         self._journal.advertised(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.advertise(interest))
 
-    def subscribe(self, interest: Interest) -> None:
-        _require_content(interest)
+    def require_subscribable(self, interest: Interest) -> None:
+        """Refuses what this node's certificate does not allow it to subscribe."""
         if self._guard is not None:
             self._guard.require_subscribable(interest)
+
+    def subscribe(self, interest: Interest) -> None:
+        _require_content(interest)
+        self.require_subscribable(interest)
         self.subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.subscribe(interest))
+
+    def attach(self, name: str, interest: Interest, *, ordered: bool = False, durable: bool = True) -> None:
+        """Takes the events of a subscription with a name: of each publisher in order, across lives of the process.
+        Each must be acknowledged; only so many are handed over before that (`DeliverySettings.window`)."""
+        _require_content(interest)
+        self.require_subscribable(interest)
+        self._journal.subscribed(self.settings.language, str(interest))
+        self.durability.attach(name, interest, ordered=ordered, durable=durable)
+
+    def detach(self, name: str, *, forget: bool = False) -> None:
+        """Takes no more events of a subscription with a name. `forget`: nor in later lives."""
+        interest = self.durability.detach(name, forget=forget)
+        self._journal.unsubscribed(self.settings.language, str(interest))
 
     def unsubscribe(self, interest: Interest) -> None:
         if interest not in self.subscriptions:
@@ -249,8 +252,7 @@ class Node:
         if not self._host.protocol.modulates:
             raise ConfigurationError(f"modulator: {self.settings.protocol} runs none; overlays does")
         _require_content(interest)
-        if self._guard is not None:
-            self._guard.require_subscribable(interest)
+        self.require_subscribable(interest)
         self.change_channel(self._channel + 1, interest, modulation)
         self._channel += 1
         self._journal.subscribed(self.settings.language, str(interest))
@@ -283,6 +285,17 @@ class Node:
         self._host.move(to)
         self._journal.moved(to)
 
+    def link(self, peers: tuple[Endpoint, ...]) -> None:
+        """Has static links with these endpoints from now on, instead of those it had, and hears nobody else over the
+        socket for static links."""
+        if self.listens is None:
+            raise ConfigurationError("peers: this node has no socket for static links; start it with `listen` or peers")
+        if self.settings.key is None and not self.settings.plain and not all(map(is_loopback, peers)):
+            raise ConfigurationError("key: none given, so nothing may leave this machine")
+        self.settings = msgspec.structs.replace(self.settings, peers=peers)
+        self._host.linked = frozenset(peers)
+        self.discovery.set_static(self.settings.static)
+
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
         the event that led to it."""
@@ -294,9 +307,18 @@ class Node:
         size_bytes = len(msgspec.msgpack.encode(event))
         if size_bytes > EVENT_BYTES_MAX:
             raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
+        if self.durability.layer is not None:
+            self.durability.layer.store(event)
         self._journal.published(self.settings.language, event)
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
+
+    def set_parameters(self, parameters: dict[str, Any]) -> None:
+        """The protocol begins again with these parameters, in a new life and with the application's interests."""
+        protocol_parameters(self.settings.protocol, parameters)
+        self._host.command(self._host.protocol.leave)
+        self.settings = msgspec.structs.replace(self.settings, parameters=parameters)
+        self._begin_again()
 
     @property
     def neighbours(self) -> int:
@@ -324,6 +346,7 @@ class Node:
             "restarts": self._restarts,
             "custody": dict(zip(("events", "bytes"), self._host.protocol.in_custody(), strict=True)),
             **self._journal.counters(),
+            **self.durability.counters(),
         }
 
     def reload(self, settings: NodeSettings | None = None) -> list[str]:
@@ -359,6 +382,7 @@ class Node:
         self._host.close()
         if self._guard is not None:
             self._guard.close()
+        self.durability.close()
         self._journal.close()
 
     def _failed(self, failure: Failure, on_failure: Callable[[Failure], None]) -> None:
@@ -367,23 +391,35 @@ class Node:
         if not failure.restarts or not self._is_open:
             return
         self._restarts += 1
+        self._begin_again()
+
+    def _begin_again(self) -> None:
         parameters = protocol_parameters(self.settings.protocol, self.settings.parameters)
-        protocol = build_protocol(self.settings.protocol, self._host, parameters)
-        self._host.begin_life(self._lives.next_life(), protocol)
+        life = self._lives.next_life()
+        self._host.life = life
+        protocol = self.durability.above(self._host, self.settings.protocol, parameters)
+        self._host.begin_life(life, protocol)
         self._host.command(protocol.start)
         for interest in self._advertised:
             self._host.command(partial(protocol.advertise, interest))
         for interest in self.subscriptions:
             self._host.command(partial(protocol.subscribe, interest))
+        self._host.command(self.durability.attach_again)
         for channel, (interest, modulation) in self._channels.items():
             self._host.command(partial(protocol.open_channel, channel, interest, modulation))
 
     def _flush(self) -> None:
         self._journal.flush()
-        if self._guard is not None and self.settings.key is not None and self.settings.state is not None:
+        if self._guard is not None and self.settings.key is not None and self.settings.remembers is not None:
             with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
-                replace_file(_heard_path(self.settings, self.settings.state), self._guard.remembered())
+                replace_file(_heard_path(self.settings, self.settings.remembers), self._guard.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
+
+
+def _delivery(handed: Handed, latency_s: float) -> Delivery:
+    return Delivery(
+        handed.event, handed.hops, latency_s, channel=handed.channel, subscription=handed.name, again=handed.again
+    )
 
 
 def _trace_log(directory: Path, network: str) -> "TraceLog":
@@ -399,23 +435,12 @@ def _key_ring(settings: NodeSettings) -> KeyRing | None:
         if ring.network != settings.network:
             raise ConfigurationError(f"key: {settings.key} is of network {ring.network!r}, not {settings.network!r}")
         return ring
-    if not _stays_here(settings) and not settings.plain:
+    if not stays_here(settings) and not settings.plain:
         raise ConfigurationError(
             "key: none given, so anybody in range could read and forge what this node sends; "
             "make one with `roamcast key new`, or allow it with --plain"
         )
     return None
-
-
-def _stays_here(settings: NodeSettings) -> bool:
-    """Whether nothing that the node sends leaves this machine."""
-    if settings.discovers:
-        named = present(settings.interfaces)
-        if not settings.interfaces or not all(
-            name in named and named[name].is_loopback for name in settings.interfaces
-        ):
-            return False
-    return is_loopback(settings.listen or LISTEN) and all(map(is_loopback, settings.peers))
 
 
 def _identity(settings: NodeSettings) -> Identity | None:
@@ -428,7 +453,7 @@ def _heard_path(settings: NodeSettings, state: Path) -> Path:
 
 def _read_heard(settings: NodeSettings) -> bytes:
     try:
-        return b"" if settings.state is None else _heard_path(settings, settings.state).read_bytes()
+        return b"" if settings.remembers is None else _heard_path(settings, settings.remembers).read_bytes()
     except OSError:
         return b""
 

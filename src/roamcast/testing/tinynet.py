@@ -10,9 +10,9 @@
     print(net.transcript())
 
 It is not a radio: every frame takes `delay_s`, nothing collides, nothing is lost unless the test says so with `drop`,
-`unlink` or `crash`. A unicast to a node that cannot be reached is reported by `on_send_failed`. Every message is
-encoded, decoded and must come out equal, so a message that could not travel fails the first test. A message larger
-than `frame_bytes_max` travels in fragments, as on every host.
+`loss`, `unlink` or `crash`. A unicast that does not arrive is reported by `on_send_failed`. Every message is encoded,
+decoded and must come out equal, so a message that could not travel fails the first test. A message larger than
+`frame_bytes_max` travels in fragments, as on every host.
 
 The guest is a protocol by name, or the result of a function of a host: any object with `start`, `on_message`,
 `on_timer` and `on_send_failed`. A checker (`net.check`) is called after every step, for invariants.
@@ -31,6 +31,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
+from roamcast.seeds import derive
 from roamcast.testing.host import GuestT, Node
 from roamcast.testing.links import Link
 from roamcast.testing.oracle import LinkOracle
@@ -42,6 +43,7 @@ class Options(TypedDict, total=False):
     delay_s: float  # of every frame; 0.001 if not given
     frame_bytes_max: int  # encoded bytes of a message in one frame
     seed: int
+    loss: float  # the share of receptions that are lost at random; 0 if not given
     positions_m: Mapping[int, Point]
     site: Site
     oracle: bool  # guests may see the links, as through the simulator's oracle
@@ -74,6 +76,8 @@ class TinyNet(Generic[GuestT]):
         self.delay_s = options.get("delay_s", 0.001)
         self.frame_bytes_max = options.get("frame_bytes_max", 1376)
         self.seed = options.get("seed", 1)
+        self.loss = options.get("loss", 0.0)
+        self._losing = derive(self.seed, "loss", 0)
         self.site = options.get("site")
         self.positions_m = dict(options.get("positions_m", {}))
         self.records: list[TranscriptLine] = []
@@ -251,6 +255,9 @@ class TinyNet(Generic[GuestT]):
             if rule.strikes(sender.address, receiver, message):
                 self.record(receiver, "lost", f"<x {sender.address}  {message.label}")
                 return False
+        if self.loss and self._losing.random() < self.loss:
+            self.record(receiver, "lost", f"<x {sender.address}  {message.label}")
+            return False
         return True
 
     def _protocol(self, address: int) -> Protocol:
