@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from roamcast.events import NUMBER_BITS
+
 WEB = Path(__file__).parent / "web"
 MESSAGES_MAX = 50_000
 EVENTS_MAX = 10_000
@@ -44,8 +46,8 @@ class Story:
         self.listener(message)
 
     def heard(self, event: int, sender: int, receiver: int, label: str) -> None:
-        """Only the first time counts: the path on which it came."""
-        nodes = self._heard.setdefault(event, set())
+        """Only the first time counts: the path on which it came. A publisher that hears its own event does not."""
+        nodes = self._heard.setdefault(event, {event >> NUMBER_BITS})
         if receiver not in nodes:
             nodes.add(receiver)
             self.tell("heard", event=str(event), sender=sender, receiver=receiver, label=label)
