@@ -48,6 +48,15 @@ def publish(page: Page, player: str, **fields: str) -> None:
     expect(report.locator(".done")).to_contain_text(f"Published: {player}.")
 
 
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """Waits for what the page and its node agree on; an event may still be on its way."""
+    for _ in range(600):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    pytest.fail("the page and its node never agree")
+
+
 def publish_until_noticed(source: Page, reader: Page, player: str, **fields: str) -> None:
     """A subscription takes a moment to become known."""
     for _ in range(100):
@@ -92,9 +101,8 @@ def test_register_publish_notify(opened: Any, forum: Forum, device: Device) -> N
         "currentrank<=3 is met by 2",
     ]
     expect(page.locator(".notice", has_text="faldo")).to_have_count(0)
-    shown = page.locator(".notice").count()
-    assert shown == len(reader.notices)
-    expect(page.locator(".subscription .badge")).to_have_text(f"{shown} matched")
+    until(page, lambda: page.locator(".notice").count() == len(reader.notices))
+    until(page, lambda: page.locator(".subscription .badge").inner_text() == f"{len(reader.notices)} matched")
 
     page.get_by_role("button", name="Remove subscription 1").click()
     expect(page.locator("#subscriptions")).to_have_text("None yet.")
@@ -166,11 +174,13 @@ def test_a_tournament_of_live_nodes_on_the_map(opened: Any, beside: Any) -> None
     beside.enter(demo.running())
     page = opened(demo.server.url)
     expect(page.locator("#mode")).to_have_text("live nodes")
-    outcome: Outcome = beside.run(demo.play(14.0))
+    outcome: Outcome = beside.run(demo.play(11.0))
     assert outcome.nodes == 9
-    assert outcome.published >= 5
+    assert outcome.published >= 4
     assert outcome.delivered >= 1
-    expect(page.locator("#count")).to_have_text(f"{demo.story.published} published, {demo.story.delivered} delivered")
+    count = page.locator("#count")
+    story = demo.story
+    until(page, lambda: count.inner_text() == f"{story.published} published, {story.delivered} delivered")
     expect(page.locator("#devices a")).to_have_count(9)
     taxis = page.locator(".event", has_text="taxi")
     expect(taxis).to_have_count(3)
