@@ -19,7 +19,7 @@ PATIENCE_S = 30.0
 
 class Client:
     def __init__(self, version: MQTTProtocolVersion, **options: Any) -> None:
-        self.paho = paho.Client(CallbackAPIVersion.VERSION2, protocol=version, **options)
+        self.paho = paho.Client(CallbackAPIVersion.VERSION2, protocol=version, reconnect_on_failure=False, **options)
         self.messages: queue.Queue[paho.MQTTMessage] = queue.Queue()
         self.granted: queue.Queue[list[ReasonCode]] = queue.Queue()
         self.answers: queue.Queue[ReasonCode] = queue.Queue()
@@ -75,7 +75,6 @@ async def connected(
         client.paho.username_pw_set(*login)
     if will is not None:
         client.paho.will_set(*will)
-    client.paho.reconnect_delay_set(60)
     await asyncio.to_thread(client.paho.connect, host, port)
     client.paho.loop_start()
     try:

@@ -4,17 +4,29 @@ import asyncio
 import contextlib
 import random
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.doors.clients import connected, ready
-from tests.doors.nodes import ANYWHERE, row, run, until
+from tests.doors.nodes import ANYWHERE, endpoints, row, run, until
 
+import roamcast
+from roamcast.doors import mqtt_broker
 from roamcast.doors.access import password_line
+from roamcast.doors.mqtt_broker import UNSENT_MAX
 from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
+from roamcast.doors.opening import open_doors
+from roamcast.doors.retained import ASK
+from roamcast.doors.settings import door_settings
 from roamcast.errors import ConfigurationError
 from roamcast.interests.topics import Topics
+from roamcast.live.authority import new_authority
+from roamcast.live.identity import Certificate, new_identity
+from roamcast.live.keys import new_ring, write_ring
+from roamcast.live.secret_files import write_secret
 
 OPEN = {"mqtt": {"listen": ANYWHERE}}
 
@@ -219,6 +231,82 @@ async def _send(port: int, data: bytes) -> None:
         writer.write_eof()
         await reader.read()
     writer.close()
+
+
+def test_a_burst_larger_than_what_may_be_under_way_arrives_whole() -> None:
+    async def work() -> None:
+        async with row(OPEN) as (doors,), connected(doors) as one, connected(doors) as two:
+            await (await ready(two)).subscribe("log", 1)
+            await ready(one)
+            count = 3 * UNSENT_MAX
+            for number in range(count):
+                one.paho.publish("log", b"%d" % number, 1)
+            assert [(await two.next())[1] for _ in range(count)] == [b"%d" % number for number in range(count)]
+
+    run(work)
+
+
+def test_a_client_that_does_not_read_is_disconnected_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mqtt_broker, "WRITE_TIMEOUT_S", 0.3)
+
+    async def work() -> None:
+        async with row(OPEN) as (doors,), connected(doors) as one, connected(doors) as two:
+            await (await ready(two)).subscribe("#")
+            await ready(one)
+            _, writer = await asyncio.open_connection("127.0.0.1", doors.open["mqtt"].port)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(HELLO + packet(0x82, b"\x00\x01\x00\x03big\x00"))
+            await until(lambda: "big" in doors.open["mqtt"].broker.filters)
+            assert doors.gate.clients["mqtt"] == 3
+            while doors.gate.clients["mqtt"] == 3:
+                await one.publish("big", bytes(200_000), qos=1)
+            await one.publish("end", b"still here", qos=1)
+            while (await two.next())[0] != "end":
+                pass
+            writer.close()
+
+    run(work)
+
+
+def test_a_node_whose_certificate_forbids_it_refuses_the_topic(tmp_path: Path) -> None:
+    authority = new_authority("roamcast")
+    write_ring(tmp_path / "net.key", new_ring("roamcast", 0.0, authority.public))
+    identity, now_s = new_identity(), int(time.time())
+    certificate = Certificate(
+        "roamcast", identity.public, "one", now_s - 60, now_s + 3600, publishes=("fire/**",), subscribes=("fire/**",)
+    )
+    _, statement = authority.certified(certificate)
+    write_secret(tmp_path / "one.node", msgspec.structs.replace(identity, certificate=statement), "identity")
+
+    async def work() -> None:
+        settings: dict[str, Any] = {"key": tmp_path / "net.key", "identity": tmp_path / "one.node"}
+        async with (
+            roamcast.Node(listen="127.0.0.1:0", peers=endpoints(1), **settings) as node,
+            open_doors(node, door_settings(OPEN)) as doors,
+            connected(doors) as client,
+        ):
+            await ready(client)
+            assert await client.subscribe("#") == [128]
+            assert await client.subscribe("fire/#") == [0]
+            await client.publish("flood/east", b"not allowed", qos=1, retain=True)
+            await client.publish("fire/north", b"allowed", qos=1, retain=True)
+            assert (await client.next())[1] == b"allowed"
+            assert doors.gate.refused["mqtt"] >= 2
+
+    run(work)
+
+
+def test_what_doors_tell_each_other_is_hidden() -> None:
+    async def work() -> None:
+        async with row(OPEN, OPEN) as (here, there), connected(here) as one, connected(there) as two:
+            await (await ready(one)).publish("a", b"x", qos=1, retain=True)
+            questions = here.gate.node.subscribe("$roamcast/**")
+            await (await ready(two)).subscribe("#")
+            assert (await anext(questions)).event.content == ASK
+            await one.publish("b", b"y", qos=1)
+            assert sorted([await two.next(), await two.next()]) == [("a", b"x"), ("b", b"y")]
+
+    run(work)
 
 
 def test_more_clients_than_allowed_are_refused() -> None:

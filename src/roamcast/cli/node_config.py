@@ -170,9 +170,13 @@ def _example(option: Any) -> Any:
     return [] if option.multiple else False if option.is_flag else ""
 
 
+def _toml_key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_toml_key(name)} = {_toml(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, bool | int | float):

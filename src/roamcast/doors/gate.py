@@ -24,7 +24,14 @@ from roamcast.live.notices import Level, Notice
 if TYPE_CHECKING:
     from roamcast.doors.tracing import Tracing
 
+INTERNAL = "$roamcast/"
+"""What doors tell each other is below this; clients neither publish nor see it."""
+
 DOORS = ("http", "metrics", "mqtt")
+
+
+def is_internal(content: Content) -> bool:
+    return isinstance(content, str) and content.startswith(INTERNAL)
 
 
 class ForbiddenError(ConfigurationError):
@@ -103,7 +110,7 @@ class Gate:
         terms: Terms | None = None,
     ) -> Published:
         """Publishes a client's event, if it is allowed to; everybody at this node may receive it, too."""
-        if not access.may_publish(user, content):
+        if is_internal(content) or not access.may_publish(user, content):
             raise ForbiddenError(f"publish: {user} may not publish {content!r}")
         carried = dict(attributes or {})
         if self.tracing is None:

@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from roamcast.doors import cloudevents
-from roamcast.doors.gate import Gate, Terms, as_json
+from roamcast.doors.gate import Gate, Terms, as_json, is_internal
 from roamcast.doors.settings import HttpEntry
 from roamcast.doors.sockets import Socket
 from roamcast.doors.web import USER, WebDoor
@@ -108,6 +108,8 @@ class HttpDoor(WebDoor):
                     await response.write(f"event: lost\ndata: {lost}\n\n".encode())
                 if delivery is None:
                     await response.write(b": alive\n\n")
+                    continue
+                if is_internal(delivery.event.content):
                     continue
                 arrival = self.gate.arrival(delivery)
                 shown = (

@@ -23,7 +23,7 @@ from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
 from roamcast.doors.retained import ASK, RETAIN
 from roamcast.doors.settings import MqttEntry, endpoint
 from roamcast.errors import ConfigurationError
-from roamcast.interests.topics import Topics
+from roamcast.interests.topics import PATTERNS_MAX, Topics
 from roamcast.library.nodes import Subscription
 
 
@@ -112,8 +112,9 @@ class MqttDoor:
 
     def may_subscribe(self, user: str, mqtt_filter: str) -> bool:
         try:
-            pattern = pattern_of(mqtt_filter)
-            if self.access.may_subscribe(user, Topics.of(pattern)):
+            wanted = Topics.of(pattern_of(mqtt_filter))
+            self.gate.node.require_subscribable(wanted)
+            if self.access.may_subscribe(user, wanted):
                 return True
             self.gate.refuse(self.name, f"subscribe: {user} may not subscribe {mqtt_filter!r}")
         except ConfigurationError as error:
@@ -147,20 +148,27 @@ class MqttDoor:
 
     def filters_changed(self) -> None:
         """Asks the network for what the clients want now, all together."""
-        wanted = Topics.of(*sorted({pattern_of(name) for name in self.broker.filters})[:256])
+        patterns = sorted({pattern_of(name) for name in self.broker.filters})
+        wanted = Topics.of(*(patterns if len(patterns) <= PATTERNS_MAX else ["**"]))
         if wanted == self._wanted:
             return
-        before, self._wanted = self._wanted, wanted
+        try:
+            self._want(wanted)
+        except ConfigurationError as error:  # so many patterns that they became one this node may not have
+            self.gate.refuse(self.name, str(error))
+
+    def _want(self, wanted: Topics) -> None:
+        before = self._wanted
         if wanted.is_empty:
             if self._events is not None:
                 self._events.close()
                 self._events = None
-            return
-        if self._events is None:
+        elif self._events is None:
             self._events = self.gate.node.subscribe(wanted, queue_max=self.queue_max)
             self._tasks.start(self._pump(self._events))
         else:
             self._events.change(wanted)
+        self._wanted = wanted
         new = [pattern for pattern in wanted.patterns if not before.contains(pattern)]
         if new:
             self._retained.ask(new)

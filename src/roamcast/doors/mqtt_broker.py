@@ -36,7 +36,7 @@ SESSION_EXPIRY_S = 3600
 FILTERS_MAX = 256
 PACKET_BYTES_MAX = EVENT_BYTES_MAX
 UNPUBLISHED_MAX = 64  # messages of one client that wait to be published; then it is not read from
-UNSENT_MAX = 1000  # messages on their way to clients; then no more are handed out
+UNSENT_MAX = 256  # messages on their way to clients; then no more are handed out
 
 for _name in ("amqtt", "transitions"):  # the door tells the operator what matters
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -111,7 +111,7 @@ class DoorBroker(Broker):
 
     async def hand_out(self, mqtt_topic: str, payload: bytes) -> None:
         """To the clients that subscribe the topic."""
-        while len(self._tasks_queue) + self._broadcast_queue.qsize() >= UNSENT_MAX:
+        while self._unsent() >= UNSENT_MAX:
             await asyncio.sleep(0.005)
         await super()._broadcast_message(None, mqtt_topic, payload)
 
@@ -131,6 +131,12 @@ class DoorBroker(Broker):
             self._retained_messages[mqtt_topic] = RetainedApplicationMessage(None, mqtt_topic, payload, None)
         else:
             self._retained_messages.pop(mqtt_topic, None)
+
+    def _unsent(self) -> int:
+        waiting = self._broadcast_queue.qsize()
+        if waiting + len(self._tasks_queue) < UNSENT_MAX:
+            return waiting + len(self._tasks_queue)
+        return waiting + sum(not task.done() for task in self._tasks_queue)
 
     def _user(self, session: Session) -> str:
         return self._names.get(session.client_id or "", "")

@@ -8,6 +8,7 @@ from typing import Any
 from roamcast.doors.gate import Arrival, Gate
 from roamcast.doors.mqtt_topics import mqtt_topic_of
 from roamcast.doors.retained import ASK, RETAIN, STAMP, Kept, Retained, asked, question, read_stamp, written_stamp
+from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests.topics import Topics
 from roamcast.library.nodes import Subscription
@@ -63,8 +64,12 @@ class RetainedExchange:
         """A client of this door has published a message to be retained."""
         self._keep(Kept(str(event.content), payload, (event.time_s, event.id), is_own=True))
         if self._questions is None:
-            self._questions = self._gate.node.subscribe(Topics.of(ASK), queue_max=QUESTIONS_MAX)
-            self._tasks.start(self._answer(self._questions))
+            try:
+                self._questions = self._gate.node.subscribe(Topics.of(ASK), queue_max=QUESTIONS_MAX)
+            except ConfigurationError as error:  # nor that; nodes that come later do not learn what is retained here
+                self._gate.refuse("mqtt", str(error))
+            else:
+                self._tasks.start(self._answer(self._questions))
 
     def arrived(self, arrival: Arrival) -> Kind:
         event = arrival.event
@@ -96,7 +101,10 @@ class RetainedExchange:
         for after_s in ASK_AFTER_S:
             await asyncio.sleep(after_s - waited_s)
             waited_s = after_s
-            await self._gate.node.publish(ASK, question(patterns))
+            try:
+                await self._gate.node.publish(ASK, question(patterns))
+            except ConfigurationError as error:  # this node's certificate does not allow it
+                self._gate.refuse("mqtt", str(error))
 
     async def _answer(self, questions: Subscription) -> None:
         async for delivery in questions:

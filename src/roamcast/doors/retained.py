@@ -10,10 +10,11 @@ again, with the stamp of the original, so whoever has them already ignores them.
 
 import msgspec
 
+from roamcast.doors.gate import INTERNAL
 from roamcast.errors import ConfigurationError
 from roamcast.interests.topics import Topics
 
-ASK = "$roamcast/retained"
+ASK = f"{INTERNAL}retained"
 """The topic of questions. MQTT clients can neither publish nor subscribe below `$`."""
 
 RETAIN = "retain"  # attribute of a retained message

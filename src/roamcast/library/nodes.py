@@ -396,6 +396,10 @@ class Node:
             subscription.close()
         self._running.durability.forget(durable)
 
+    def require_subscribable(self, interest: str | Interest) -> None:
+        """Raises what `subscribe` would, if this node's certificate does not allow the interest."""
+        self._running.require_subscribable(self._interest(interest))
+
     def observe(self, call: Callable[[live.Delivery], None]) -> None:
         """`call` is told of every delivery before the subscriptions are; it asks for nothing itself."""
         self._observers.append(call)
@@ -409,8 +413,8 @@ class Node:
         self._running.move((x_m, y_m))
 
     def link(self, peers: Sequence[str]) -> None:
-        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had. Both ends of a link
-        must know of it."""
+        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had, and hears nobody
+        else there: a network that changes, on one machine. Both ends of a link must know of it."""
         self._running.link(tuple(parse_endpoint("peers", peer) for peer in peers))
 
     def set_parameters(self, parameters: Mapping[str, Any]) -> None:

@@ -215,10 +215,14 @@ class Node:
         self._journal.advertised(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.advertise(interest))
 
-    def subscribe(self, interest: Interest) -> None:
-        _require_content(interest)
+    def require_subscribable(self, interest: Interest) -> None:
+        """Refuses what this node's certificate does not allow it to subscribe."""
         if self._guard is not None:
             self._guard.require_subscribable(interest)
+
+    def subscribe(self, interest: Interest) -> None:
+        _require_content(interest)
+        self.require_subscribable(interest)
         self.subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.subscribe(interest))
@@ -227,8 +231,7 @@ class Node:
         """Takes the events of a subscription with a name: of each publisher in order, across lives of the process.
         Each must be acknowledged; only so many are handed over before that (`DeliverySettings.window`)."""
         _require_content(interest)
-        if self._guard is not None:
-            self._guard.require_subscribable(interest)
+        self.require_subscribable(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self.durability.attach(name, interest, ordered=ordered, durable=durable)
 
@@ -249,8 +252,7 @@ class Node:
         if not self._host.protocol.modulates:
             raise ConfigurationError(f"modulator: {self.settings.protocol} runs none; overlays does")
         _require_content(interest)
-        if self._guard is not None:
-            self._guard.require_subscribable(interest)
+        self.require_subscribable(interest)
         self.change_channel(self._channel + 1, interest, modulation)
         self._channel += 1
         self._journal.subscribed(self.settings.language, str(interest))
@@ -284,12 +286,14 @@ class Node:
         self._journal.moved(to)
 
     def link(self, peers: tuple[Endpoint, ...]) -> None:
-        """Has static links with these endpoints from now on, instead of those it had."""
+        """Has static links with these endpoints from now on, instead of those it had, and hears nobody else over the
+        socket for static links."""
         if self.listens is None:
             raise ConfigurationError("peers: this node has no socket for static links; start it with `listen` or peers")
         if self.settings.key is None and not self.settings.plain and not all(map(is_loopback, peers)):
             raise ConfigurationError("key: none given, so nothing may leave this machine")
         self.settings = msgspec.structs.replace(self.settings, peers=peers)
+        self._host.linked = frozenset(peers)
         self.discovery.set_static(self.settings.static)
 
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
