@@ -192,7 +192,7 @@ class Forwarding(Component):
             return
         event = task.event
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - task.born_s)))
-        soon = sum(len(group) > 1 or not self._links.is_sure(group[0]) for group in groups)
+        soon = sum(len(group) > 1 or not self._links.is_good(group[0]) for group in groups)
         if soon == 1 and len(groups) == 1 and len(groups[0]) == 1:
             carry = Carry(hops=task.hops, age_ds=age_ds, round=task.round, groups=(), soon=0, receipts=(), event=event)
             self.host.send(groups[0][0], carry)
@@ -238,9 +238,9 @@ class Forwarding(Component):
         groups = [(nodes[head], *sorted(nodes[d] for d in indices(served))) for head, served in found.items()]
         groups.sort(key=_order)
         relays = [group for group in groups if len(group) > 1]
-        doubtful = [group for group in groups if len(group) == 1 and not self._links.is_sure(group[0])]
-        sure = [group for group in groups if len(group) == 1 and self._links.is_sure(group[0])]
-        return relays + doubtful + sure
+        good = [group for group in groups if len(group) == 1 and self._links.is_good(group[0])]
+        others = [group for group in groups if len(group) == 1 and not self._links.is_good(group[0])]
+        return relays + others + good
 
     def _keep(self, task: Task, lost: set[int]) -> None:
         """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait. Else

@@ -29,7 +29,7 @@ class Graph(Adjacency):
         self._places = places
         self._view_s = -1e9
         self._state = (-1, -1)
-        self._own_links: dict[bool, int] = {}  # loose or not: those that places do not explain
+        self._own_links = -1  # those that places do not explain; -1: not worked out
         self._safe: dict[int, int] = {}
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
@@ -47,7 +47,7 @@ class Graph(Adjacency):
             return
         self._view_s, self._state = now, state
         self._cut = self.bits({node for node, neighbour in self._links.known.items() if neighbour.is_cut})
-        self._own_links.clear()
+        self._own_links = -1
         self._safe.clear()
         self._loose.clear()
         self._cells.clear()
@@ -138,13 +138,13 @@ class Graph(Adjacency):
         own = records.own.index
         found = self._expected(known, loose) if known.has_place else 0
         if index == own:
-            found |= self._measured(loose)
+            found |= self._measured()
         else:
             says, said_of = records.says[index], records.said_of[index]
             listed = says & said_of
             if loose:
                 listed |= self._newer_word(known, says, said_of)
-            found |= listed & ~(1 << own) | (self._measured(loose) >> index & 1) << own
+            found |= listed & ~(1 << own) | (self._measured() >> index & 1) << own
         if index == own or found >> own & 1:
             found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
         return 0 if self._silent >> index & 1 else found & ~self._silent
@@ -159,22 +159,15 @@ class Graph(Adjacency):
                 found |= 1 << other
         return found
 
-    def _measured(self, loose: bool) -> int:
+    def _measured(self) -> int:
         """This node's own links that places do not explain."""
-        found = self._own_links.get(loose)
-        if found is None:
-            found = self._own_links[loose] = self._measure(loose)
-        return found
-
-    def _measure(self, loose: bool) -> int:
-        found = 0
-        for node in self._links.neighbours():
-            known = self._records.known.get(node)
-            if known is None or (not loose and self._links.is_overdue(node)):
-                continue
-            if self._links.known[node].is_far or not self._places.explains(node):
-                found |= 1 << known.index
-        return found
+        if self._own_links < 0:
+            self._own_links = 0
+            for node in self._links.neighbours():
+                known = self._records.known.get(node)
+                if known is not None and (self._links.known[node].is_far or not self._places.explains(node)):
+                    self._own_links |= 1 << known.index
+        return self._own_links
 
     def _expected(self, known: Known, loose: bool) -> int:
         """Who should hear it by places, except for those of which it says otherwise, or which do."""

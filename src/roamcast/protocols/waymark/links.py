@@ -41,7 +41,7 @@ class Neighbour:
     """What is known of a node that was heard."""
 
     __slots__ = (
-        "due_s", "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "period_s", "quality",
+        "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "period_s", "quality",
         "trust", "until_s",
     )  # fmt: skip
 
@@ -51,7 +51,6 @@ class Neighbour:
         self.trust = 1.0  # share of events that it confirms at once, smoothed
         self.heard_s = 0.0  # when anything was heard last
         self.period_s = 1.0  # of its hellos
-        self.due_s = 0.0  # something should be heard until then
         self.until_s = 0.0  # gone if nothing is heard until then
         self.hears_me = False  # by its last hello
         self.is_cut = False  # an acknowledged frame to it has failed since it was heard last
@@ -124,11 +123,6 @@ class Links(Component):
         neighbour = self.known.get(address)
         return _NOBODY if neighbour is None else neighbour.mutual
 
-    def is_overdue(self, address: int) -> bool:
-        """Whether a hello of that neighbour is missing."""
-        neighbour = self.known.get(address)
-        return neighbour is None or self.host.now() > neighbour.due_s
-
     def is_doubtful(self, address: int) -> bool:
         """Whether the link may well be gone: nothing has been heard for a while, and places do not vouch for it."""
         neighbour = self.known.get(address)
@@ -141,17 +135,7 @@ class Links(Component):
         neighbour = self.known.get(address)
         if neighbour is None or neighbour.is_cut:
             return False
-        return min(neighbour.quality, neighbour.trust) >= self._parameters.quality_good
-
-    def is_sure(self, address: int) -> bool:
-        """Whether a frame to that neighbour arrives almost certainly: the link is good, and it is still there by its
-        place, or was heard so recently that it has hardly had time to go."""
-        if not self.is_good(address):
-            return False
-        if self._places.is_near(address):
-            return True
-        neighbour = self.known[address]
-        return self._change(neighbour) < self._parameters.change_sure
+        return min(neighbour.quality, neighbour.trust) >= self._parameters.quality_min
 
     def _change(self, neighbour: Neighbour) -> float:
         """About how probable it is that the link has changed since it was heard last."""
@@ -213,8 +197,7 @@ class Links(Component):
             self._changed()
         if type(message) is Hello:
             self._take_hello(sender, neighbour, message)
-        neighbour.due_s = now + 1.3 * neighbour.period_s
-        neighbour.until_s = now + (0.3 + _patience(neighbour.quality, self._parameters.gone_doubt)) * neighbour.period_s
+        neighbour.until_s = now + 1.3 * neighbour.period_s
 
     def _take_hello(self, sender: int, neighbour: Neighbour, hello: Hello) -> None:
         me = self.host.address
@@ -301,12 +284,9 @@ class Links(Component):
 
     def _forget_gone(self, now: float) -> None:
         for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
-            neighbour = self.known[address]
-            if neighbour.is_cut or not self._places.is_near(address):
+            if self.known[address].is_cut or not self._places.is_near(address):
                 del self.known[address]
                 self._changed()
-            elif now - neighbour.heard_s > self._parameters.silent_periods * neighbour.period_s:
-                self.cut(address)  # it should be heard, and is not
 
     def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
         """A hello costs airtime; an event that meets a broken link costs more. The total is least with a period
@@ -331,14 +311,3 @@ class Links(Component):
         self.period_s = min(max(wanted_s, parameters.hello_min_s), longest_s)
         if self.is_slow():
             self.period_s = parameters.hello_slow_s
-
-
-def _patience(quality: float, gone_doubt: float) -> int:
-    """How many hellos in a row may be missing before a neighbour counts as gone: as many as are unlikely to be lost by
-    chance on a link of this quality."""
-    lost = min(max(1 - quality, 0.02), 0.9)
-    missing, chance = 1, lost
-    while chance > gone_doubt and missing < 6:
-        missing += 1
-        chance *= lost
-    return missing

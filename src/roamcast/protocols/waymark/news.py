@@ -9,7 +9,7 @@ to the node's neighbours, and the later the farther away from it: before the dir
 more than `angle`. By then there is company, in a frame of news or in a hello.
 
 Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a
-while, one lists the marks of all its records, and others tell it what differs. With a stranger, this is done at once.
+while, one lists the marks of all its records, and others tell it what differs. A stranger is told everything at once.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,6 @@ class Spreading(Component):
         self._places = places
         self._pending = pending
         self._on_want = on_want
-        self._want_learned_s = host.now()
         self._learned_s = host.now()  # when anything new was learned last
         self._settled_s = host.now() + parameters.settle_s
         self.has_agreed = False  # a neighbour's wants were the same as this node's
@@ -68,8 +67,7 @@ class Spreading(Component):
         ] = {}  # neighbour -> its digests and this node's, that differed
         self._tell_due_s = -1.0
         self._is_listing_due = False
-        self._listed_s = -1e9
-        self._answered: dict[int, float] = {}  # newcomers, and when they were answered
+        self._answered: dict[int, float] = {}  # strangers, and when they were answered
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on(Hello, self._on_hello)
@@ -94,19 +92,13 @@ class Spreading(Component):
     def _on_hello(self, sender: int, hello: Hello) -> None:
         self._learn(sender, hello.wants, hello.wheres)
         records = self._records
-        now = self.host.now()
         if hello.wants_digest == records.wants_digest:
             self.has_agreed = True
             if hello.wheres_digest == records.wheres_digest:
                 self._differs.pop(sender, None)
                 return
-        elif self.has_agreed and self._links.is_stranger(sender):  # a newcomer, or from another part of the network
-            if hello.number <= self._parameters.newcomer_hellos:
-                self._answer_newcomer(sender)
-            elif self.host.now() - self._listed_s > self._parameters.list_stranger_s:
-                self._list_within(0.5)
-        elif self._is_quiet(now) and now - self._listed_s > self._parameters.list_s:
-            self._list_within(1.0)  # wants spread at once; by now they should agree
+        elif self.has_agreed and self._links.is_stranger(sender):
+            self._answer_stranger(sender)
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
         if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
@@ -114,25 +106,22 @@ class Spreading(Component):
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
 
-    def _is_quiet(self, now: float) -> bool:
-        """Whether nothing new has been heard of what nodes want."""
-        return min(now - self._want_learned_s, now - self._settled_s) > self._parameters.list_quiet_s
-
-    def _answer_newcomer(self, newcomer: int) -> None:
-        """Tells it everything; its neighbours share that, because each leaves out what another has told."""
+    def _answer_stranger(self, stranger: int) -> None:
+        """A node that has just started, or comes from another part of the network, is told everything. Its neighbours
+        share that, because each leaves out what another has told."""
         now = self.host.now()
         answer_s = self._parameters.answer_s
         for node in [node for node, answered_s in self._answered.items() if now - answered_s > answer_s]:
             del self._answered[node]
-        if newcomer in self._answered or len(self._answered) >= NEIGHBOURS_MAX:
+        if stranger in self._answered or len(self._answered) >= NEIGHBOURS_MAX:
             return
-        self._answered[newcomer] = now
+        self._answered[stranger] = now
         for node in self._records.known:
             want_mark, where_mark = self._records.marks(node)
-            if want_mark and node != newcomer:
-                self._pending.ask(WANT, node, newcomer)
-            if where_mark and node != newcomer:
-                self._pending.ask(WHERE, node, newcomer)
+            if want_mark and node != stranger:
+                self._pending.ask(WANT, node, stranger)
+            if where_mark and node != stranger:
+                self._pending.ask(WHERE, node, stranger)
         self._tell_within(0.05 + 0.5 * self.host.random.random())
 
     def is_settled(self) -> bool:
@@ -174,7 +163,6 @@ class Spreading(Component):
             within_s = self._parameters.news_s
             self._consider(kind=WANT, node=want.node, sender=sender, around=around, verdict=verdict, within_s=within_s)
             if verdict == 1:
-                self._want_learned_s = self.host.now()
                 self._on_want(want.node)
         for where in wheres:
             if where.node == self.host.address:
@@ -198,7 +186,7 @@ class Spreading(Component):
         if before is None or not before.has_place or not self._records.own.has_place:
             return self._parameters.news_s
         turn_mps = hypot(where.place[2] / 100 - before.vx, where.place[3] / 100 - before.vy)
-        if turn_mps < self._parameters.turn_mps:
+        if turn_mps == 0:
             return 2 * self._parameters.news_s
         distance_m = self._places.distance_m(self._records.own, before)
         return max(self._parameters.news_s, self._parameters.angle * distance_m / turn_mps)
@@ -228,7 +216,7 @@ class Spreading(Component):
         return self._around_of(self.host.address)
 
     def _around_of(self, node: int) -> frozenset[int]:
-        self._graph.refresh(self._parameters.news_view_s)
+        self._graph.refresh(self._parameters.view_s)
         return self._graph.around(node)
 
     def _tell_within(self, delay_s: float) -> None:
@@ -263,7 +251,6 @@ class Spreading(Component):
         self._is_listing_due = False
         if self._links.is_slow():
             return
-        self._listed_s = self.host.now()
         listing = tuple((node, *self._records.marks(node)) for node in sorted(self._records.known)[:LISTED_MAX])
         self.host.broadcast(News(is_listing=True, listing=listing))
 

@@ -11,19 +11,14 @@ class WaymarkParameters(api.Parameters, frozen=True):
     hello_max_s: float = 12.0  # longest time between two hellos; longer is cheaper, and finds new links later
     hello_placed_s: float = 30.0  # the same for a node that knows its place, since its links follow from places
     hello_slow_s: float = 300.0  # time between two hellos over a slow radio
-    hello_price: float = 1.2  # cost of a hello, in events that meet a broken link; higher: fewer hellos
+    hello_price: float = 0.5  # cost of a hello, in events that meet a broken link; higher: fewer hellos
     slow_radio_s: float = 0.02  # a radio on which most hellos have not left after this time is slow
     quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
-    quality_good: float = 0.9  # links of at least this quality are good
-    gone_doubt: float = 0.03  # a neighbour is gone once its silence has no more than this probability on its link
     change_doubtful: float = 0.05  # a link is in doubt once it has changed with this probability since it was heard
-    change_sure: float = 0.03  # a good link that has changed with at most this probability is sure
     cut_s: float = 90.0  # time for which a failed link is not used unless something is heard over it
-    silent_periods: float = 2.5  # a neighbour that is near by its place is cut after this many hello periods of silence
     # Knowledge: places
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     check_s: float = 0.5  # time between two checks of that
-    turn_mps: float = 0.1  # a change of velocity below this is not a turn
     angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
     reach_near: float = 0.9  # within this share of the reach a node should be heard
     reach_far: float = 1.1  # beyond this share of the reach a node should not be heard
@@ -37,17 +32,11 @@ class WaymarkParameters(api.Parameters, frozen=True):
     news_start_factor: float = 3.0  # a starting node waits this many times longer
     news_bytes_max: int = 900  # records in one frame take no more
     news_ride_bytes: int = 90  # records in a frame with an event take no more
-    news_view_s: float = 1.0  # age of the graph by which a node decides who still needs a record
-    view_s: float = 0.25  # age of the graph by which events are planned, as long as nothing is heard
+    view_s: float = 1.0  # time for which a view of the network serves, unless something changes
     where_periods: float = 10.0  # shortest time between two updates of a node's links to the network, in hello periods
     where_max_s: float = 30.0  # the same in seconds, if that is sooner
-    exceptions_s: float = 3.0  # shortest time between two updates of links that places do not explain
     settle_s: float = 1.5  # time for which a starting node listens before it forwards records
-    newcomer_hellos: int = 2  # a stranger that has sent no more hellos than this is told all records
-    answer_s: float = 4.0  # shortest time between two such answers to the same node
-    list_s: float = 10.0  # shortest time between two lists of what a node knows, if a neighbour still knows others
-    list_quiet_s: float = 4.0  # such a list is sent after this time without a new record of what a node wants
-    list_stranger_s: float = 30.0  # shortest time between two lists because of strangers
+    answer_s: float = 4.0  # a stranger is told all records no more often than this
     # Forwarding
     jitter_s: float = 0.01  # longest random delay before an event is flooded to all nodes
     jitter_slow_s: float = 4.0  # the same over a slow radio
@@ -58,8 +47,8 @@ class WaymarkParameters(api.Parameters, frozen=True):
     response_min_s: float = 0.0009  # shortest time between the turns of two relays; about the airtime of an event
     response_rise_max: float = 20.0  # one late relay counts as no later than this many usual response times
     relay_wait_s: float = 0.012  # shortest time within which a relay must be heard forwarding an event
-    receipt_s: float = 0.03  # time for which receipts over doubtful links wait for others
-    patience_s: float = 2.0  # the same over sure links; at least receipt_s
+    receipt_s: float = 0.03  # time for which receipts over other than good links wait for others
+    patience_s: float = 2.0  # the same over good links; at least receipt_s
     tries_max: int = 3  # times that a node accepts the same destination of an event
     # Custody
     custody_s: float = 60.0  # events without a path are kept until they are this old; 0: not at all
@@ -75,9 +64,9 @@ class WaymarkParameters(api.Parameters, frozen=True):
         require_between(self, 0, 600, *_DELAYS)
         require_between(self, 0, 1, *_SHARES)
         require_between(self, 0.1, 10, "reach_near", "reach_far", "reach_safe", "reach_possible")
-        require_between(self, 0, 1000, "hello_price", "where_periods", "silent_periods", "news_start_factor")
-        require_between(self, 1, 1000, "response_rise_max", "lacked_min", "copies_max", "newcomer_hellos")
-        require_between(self, 0, 100, "tries_max", "turn_mps")
+        require_between(self, 0, 1000, "hello_price", "where_periods", "news_start_factor")
+        require_between(self, 1, 1000, "response_rise_max", "lacked_min", "copies_max")
+        require_between(self, 0, 100, "tries_max")
         require_between(self, 0, 3, "angle")
         require_between(self, 0.01, 1e6, "stray_m")
         require_between(self, 1, 255, "hops_max")
@@ -91,7 +80,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
 
 _PERIODS = ("hello_max_s", "hello_placed_s", "hello_slow_s", "cut_s", "distrust_s", "retry_min_s", "retry_max_s")
 _DELAYS = (
-    "news_s", "news_view_s", "view_s", "where_max_s", "exceptions_s", "settle_s", "answer_s", "list_s", "list_quiet_s",
-    "list_stranger_s", "jitter_s", "jitter_slow_s", "spread_again_s", "patience_s",
+    "news_s", "view_s", "where_max_s", "settle_s", "answer_s", "jitter_s", "jitter_slow_s", "spread_again_s",
+    "patience_s",
 )  # fmt: skip
-_SHARES = ("quality_min", "quality_good", "gone_doubt", "change_doubtful", "change_sure", "surprises_max")
+_SHARES = ("quality_min", "change_doubtful", "surprises_max")

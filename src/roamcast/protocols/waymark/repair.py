@@ -1,7 +1,7 @@
 """Repair: nobody is left without an event because one frame was lost.
 
 That a relay is heard passing an event on is its receipt. Leaves confirm what they got, several events in one short
-frame, or on a frame that they send anyway: soon over links that are in doubt, at leisure over those that are sure.
+frame, or on a frame that they send anyway: soon over links that lose frames, at leisure over good ones.
 Whoever is not heard in time gets the event again. If that fails too, the link is broken, and what was to go over it is
 planned anew.
 

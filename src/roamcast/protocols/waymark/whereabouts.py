@@ -73,8 +73,6 @@ class Whereabouts(Component):
         changes are told now and then."""
         own = self._records.own
         rest_s = self.host.now() - self._told_s
-        if rest_s < self._parameters.exceptions_s:
-            return
         self._find_exceptions()
         is_urgent = any(node not in own.lacks and not self._graph.is_silent(node) for node in self._lacks)
         where_s = min(self._parameters.where_periods * self._links.period_s, self._parameters.where_max_s)
