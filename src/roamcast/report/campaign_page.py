@@ -69,7 +69,7 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
         collapses=collapse_table(campaign, measured, analysis.runs),
         pictures=pictures,
         exclusions=_exclusions(campaign),
-        winners=parts(winners_table(campaign, plan, analysis.runs, measures)),
+        winners=parts(winners_table(campaign, plan, analysis.runs, measures, units=True)),
         tradeoffs=tradeoffs,
         limits=sorted(limits(campaign)),
         wide=len(layouts) > 1 or page_figures.are_many(campaign),

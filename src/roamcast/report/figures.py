@@ -25,6 +25,8 @@ SWEEP_PX = 370
 BANDS_MAX = 4  # more bands would hide each other; their intervals are drawn as bars
 TOGETHER_MAX = 6  # more lines would hide each other; each protocol gets a panel of its own
 TOGETHER = "all in one"
+PARTS_MAX = 19  # as many as have a colour of their own
+OTHER_PARTS = "other"
 CURVE_COLUMNS = ["x", "mean", "low", "high", "best", "told", "n", "protocol", "panel", "grid", "point"]
 
 
@@ -139,9 +141,13 @@ def timeline_figure(layout: Layout, timeline: pd.DataFrame, measure: str, title:
 
 def parts_figure(layout: Layout, breakdowns: pd.DataFrame, measure: str, title: str) -> Drawing:
     """What the whole is made of, by message or reason, at the last value of x in each panel."""
-    rows = _of_some_panels(layout.last(layout.placed(breakdowns[breakdowns["measure"] == measure])))
+    found = _of_some_panels(layout.last(layout.placed(breakdowns[breakdowns["measure"] == measure])))
+    largest = list(found.groupby("key")["mean"].sum().nlargest(PARTS_MAX).index)
+    named = found.assign(key=found["key"].where(found["key"].isin(largest), OTHER_PARTS))
+    rows = named.groupby(["protocol", "panel", "point", "key"], sort=False)["mean"].sum().reset_index()
     spec = chart("parts")
     encoding = spec["spec"]["encoding"]
+    encoding["color"]["scale"]["domain"] = [key for key in (*largest, OTHER_PARTS) if (rows["key"] == key).any()]
     encoding["x"]["axis"]["title"] = title
     encoding["tooltip"][-1]["title"] = title
     encoding["y"]["sort"] = layout.protocols

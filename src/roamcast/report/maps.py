@@ -8,7 +8,7 @@ import pandas as pd
 from roamcast.campaign.file import Campaign
 from roamcast.report.contenders import colours, limits
 from roamcast.report.decisions import AIRTIME, QUESTIONS, Choice, Decision, decisions
-from roamcast.report.drawing import Drawing, Spec, View, chart, drawing, panelled
+from roamcast.report.drawing import Drawing, Spec, View, chart, drawing, paint, panelled
 from roamcast.report.layouts import Layout, common_layout, layouts_of
 from roamcast.report.wording import number, setting_value
 from roamcast.trace.measures import MEASURES
@@ -119,9 +119,11 @@ def profiles(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> Dr
         rows += _bars(here, measure, beyond)
         if measure == "delivery_ratio":
             rows += _worst(points, plan)
+    spec = chart("profiles")
+    paint(spec["spec"]["layer"][0]["encoding"]["color"], colours(campaign))
     order = {contender.label: at for at, contender in enumerate(campaign.contenders)}
     rows.sort(key=lambda row: order[row["protocol"]])
-    return _filled(chart("profiles"), rows, "protocol") if rows else None
+    return _filled(spec, rows, "protocol") if rows else None
 
 
 def _filled(spec: Spec, rows: list[dict[str, Any]], panel: str) -> Drawing:

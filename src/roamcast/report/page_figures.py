@@ -25,6 +25,7 @@ class PageFigure(NamedTuple):
     drawing: Drawing
     measure: str = ""  # whose values the list of runs shows
     has_legend: bool = True  # of protocols, to switch them off
+    has_colours: bool = True  # that stand for protocols
 
     @property
     def name(self) -> str:
@@ -73,7 +74,8 @@ def more_figures(layout: Layout, analysis: Analysis) -> list[PageFigure]:
         table, draw = source
         if (table["measure"] == measure).any():
             shown = measure if measure in MEASURES else ""
-            drawn.append(PageFigure(title, caption + where, draw(layout, table, measure, axis), shown))
+            drawing: Drawing = draw(layout, table, measure, axis)
+            drawn.append(PageFigure(title, caption + where, drawing, shown, has_colours=draw is not parts_figure))
 
     over_time = (analysis.timeline, timeline_figure)
     add(over_time, "delivery_ratio", "Delivery over time", "Delivery ratio", "by time of publication")

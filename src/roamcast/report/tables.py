@@ -119,7 +119,7 @@ def point_table(campaign: Campaign, points: pd.DataFrame, plan: pd.DataFrame, me
         cells.append(Cell(str(runs), link=f"#point-{point}"))
         cells += [Cell("–") if it is None else Cell(with_interval(it.mean, it.low, it.high)) for it in found]
         rows.append(cells)
-    headings = [*(setting_title(name) for name in swept), "protocol", "runs", *map(_heading, measures)]
+    headings = [*(setting_title(name) for name in swept), "protocol", "runs", *map(heading, measures)]
     return Grid(headings, rows, len(swept) + 1)
 
 
@@ -140,7 +140,7 @@ def difference_table(campaign: Campaign, differences: pd.DataFrame, plan: pd.Dat
             tone = _tone(name, it.mean, it.certain)
             cells.append(Cell(with_interval(it.mean, it.low, it.high), tone, percent(it.relative)))
         rows.append(cells)
-    headings = [*(setting_title(name) for name in swept), "difference", *map(_heading, measures)]
+    headings = [*(setting_title(name) for name in swept), "difference", *map(heading, measures)]
     return Grid(headings, rows, len(swept) + 1)
 
 
@@ -151,7 +151,7 @@ def _tone(name: str, difference: float, is_certain: bool) -> str:
     return "better" if (difference > 0) == (better == "higher") else "worse"
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
     measure = MEASURES[name]
     return f"{measure.title}, {measure.unit}" if measure.unit else measure.title
 

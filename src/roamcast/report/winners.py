@@ -11,13 +11,15 @@ from roamcast.analysis.intervals import Observations, mean_interval
 from roamcast.campaign.file import Campaign
 from roamcast.report.contenders import limits
 from roamcast.report.places import contender_names, place_titles
-from roamcast.report.tables import Cell, Grid, named
+from roamcast.report.tables import Cell, Grid, heading, named
 from roamcast.report.wording import with_interval
 from roamcast.trace.measures import MEASURES
 
 
-def winners_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measures: list[str]) -> Grid:
-    """One row per place. Empty if there are no contenders to compare."""
+def winners_table(
+    campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measures: list[str], *, units: bool = False
+) -> Grid:
+    """One row per place. Empty if there are no contenders to compare. With `units`, its headings have them."""
     compared = [name for name in measures if MEASURES[name].better]
     competing = plan[~plan["protocol"].isin(limits(campaign))]
     if competing["protocol"].nunique() < 2 or not compared:
@@ -27,7 +29,7 @@ def winners_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, me
     for place, title in place_titles(campaign, competing).items():
         here = runs[runs["point"].isin(competing.loc[competing["place"] == place, "point"])]
         rows.append([title, *(_cell(here, names, measure) for measure in compared)])
-    return Grid(["", *(MEASURES[name].title for name in compared)], rows, 1)
+    return Grid(["", *(heading(name) if units else MEASURES[name].title for name in compared)], rows, 1)
 
 
 def _cell(runs: pd.DataFrame, names: dict[int, str], measure: str) -> Cell:

@@ -51,7 +51,7 @@
     }
     let fit = fitted(spec, width);
     let result = await embed(place, fit.spec);
-    const margins = result.view.container().querySelector("svg").width.baseVal.value - fit.columns * fit.panel;
+    const margins = result.view.container().querySelector("svg.marks").width.baseVal.value - fit.columns * fit.panel;
     const better = fitted(spec, width, Math.ceil(margins) + 1);
     if (live.get(figure) !== state) return result.finalize();
     if (Math.abs(better.panel - fit.panel) > 3) {
@@ -69,6 +69,7 @@
   function embed(place, spec) {
     return vegaEmbed(place, spec, {
       renderer: "svg",
+      logLevel: vega.Error,
       actions: { export: true, source: false, compiled: false, editor: false },
       tooltip: { theme: "custom" },
     });
@@ -188,19 +189,18 @@
   function follow() {
     const point = /^#point-(\d+)$/.exec(location.hash);
     if (point) open(point[1], "");
-    else if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
   }
 
-  window.addEventListener("hashchange", () => location.hash.startsWith("#point-") && follow());
+  window.addEventListener("hashchange", follow);
   dialog.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-  if (location.hash.startsWith("#point-")) follow();
+  follow();
 
   // -- paper -----------------------------------------------------------------------------------------------------
 
   let opened = [];
   window.addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
+    opened = [...document.querySelectorAll("details.more:not([open])")]; // further tables stay as they are
     opened.forEach((it) => (it.open = true));
   });
   window.addEventListener("afterprint", () => opened.forEach((it) => (it.open = false)));
