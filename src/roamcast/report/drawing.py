@@ -56,10 +56,10 @@ class Drawing(NamedTuple):
 
 def drawing(rows: pd.DataFrame, columns: list[str], views: list[View]) -> Drawing:
     records = rows[columns].to_dict("records")
-    return Drawing([{str(name): _brief(value) for name, value in row.items()} for row in records], views)
+    return Drawing([{str(name): brief(value) for name, value in row.items()} for row in records], views)
 
 
-def _brief(value: Any) -> Any:
+def brief(value: Any) -> Any:
     """Six digits are more than a screen can show; what is not a number is nothing."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None

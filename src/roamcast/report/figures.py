@@ -55,8 +55,8 @@ def _with_best(placed: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     """`best` is the best mean at the same place, none where neither way is better."""
     if not measure.better:
         return placed.assign(best=float("nan"))
-    choose = "max" if measure.better == "higher" else "min"
-    return placed.assign(best=placed.groupby(["panel", "x"], sort=False)["mean"].transform(choose))
+    means = placed.groupby(["panel", "x"], sort=False)["mean"]
+    return placed.assign(best=means.transform("max") if measure.better == "higher" else means.transform("min"))
 
 
 def _multiples(layout: Layout, measure: Measure, found: pd.DataFrame, at: int, panel: str) -> View:

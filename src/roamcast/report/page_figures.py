@@ -10,7 +10,7 @@ from roamcast.analysis.analyse import Analysis
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.store import Store
 from roamcast.report.decisions import decisions
-from roamcast.report.drawing import Drawing, chart
+from roamcast.report.drawing import Drawing, brief, chart
 from roamcast.report.figures import TOGETHER_MAX, measure_figure, parts_figure, timeline_figure
 from roamcast.report.layouts import Layout
 from roamcast.report.maps import MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
@@ -98,9 +98,8 @@ def script_data(
     points = {}
     for point, runs in measured.groupby("point", sort=True):
         title = ", ".join(filter(None, (names[int(str(point))], places[int(runs["place"].iloc[0])])))
-        values = runs[measures].astype(object).where(runs[measures].notna(), None).to_numpy().tolist()
-        listed = zip(runs["seed"].tolist(), runs["run_id"].tolist(), values, strict=True)
-        points[str(point)] = {"title": title, "runs": [[seed, run_id, numbers] for seed, run_id, numbers in listed]}
+        listed = [[row["seed"], row["run_id"], [brief(row[name]) for name in measures]] for row in runs.to_dict("records")]
+        points[str(point)] = {"title": title, "runs": listed}
     data = {
         "config": chart("lines")["config"] | {"legend": {"disable": True}},
         "legend": chart("lines")["config"]["legend"],
