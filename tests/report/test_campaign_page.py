@@ -157,7 +157,7 @@ def test_every_chart_is_vega_lite(page: Path) -> None:
     figures = json.loads(text)["figures"]
     assert len(figures) > 10
     for figure in figures.values():
-        for view in figure["views"] if figure["measure"] in ("", "delivery_ratio") else []:  # the others look like these
+        for view in figure["views"] if figure["measure"] in ("", "delivery_ratio") else []:  # others look like these
             alt.Chart.from_dict(view["spec"])
 
 

@@ -98,7 +98,8 @@ def script_data(
     points = {}
     for point, runs in measured.groupby("point", sort=True):
         title = ", ".join(filter(None, (names[int(str(point))], places[int(runs["place"].iloc[0])])))
-        listed = [[row["seed"], row["run_id"], [brief(row[name]) for name in measures]] for row in runs.to_dict("records")]
+        rows = runs.to_dict("records")
+        listed = [[row["seed"], row["run_id"], [brief(row[name]) for name in measures]] for row in rows]
         points[str(point)] = {"title": title, "runs": listed}
     data = {
         "config": chart("lines")["config"] | {"legend": {"disable": True}},
