@@ -127,14 +127,17 @@ def fuzz(
 @app.command()
 def adversaries(
     protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each kind.")] = 3,
     jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.")] = 0,
     page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Measure what adversaries do to each protocol."""
+    if seeds < 1:
+        raise ConfigurationError(f"seeds = {seeds}: must be at least 1")
     names = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
     outcomes = []
-    for outcome in endure(names, jobs or os.cpu_count() or 1):
+    for outcome in endure(names, jobs or os.cpu_count() or 1, tuple(range(1, seeds + 1))):
         outcomes.append(outcome)
         if len(outcomes) % 50 == 0:
             typer.echo(f"roamcast: {len(outcomes)} runs, now {outcome.ordeal.protocol}", err=True)
