@@ -119,7 +119,7 @@ class Network:
             position=(3.0, 4.0),
         )
         host.protocol = self.protocols[address] = Scripted(host)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=sock)
+        host.listen(sock)
 
     def _delivered(self, address: int, handed: Handed, latency_s: float) -> None:
         self.protocols[address].publish(handed.event)  # an application that answers at once
