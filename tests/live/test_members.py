@@ -300,6 +300,7 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow("every protocol in real time")
 def test_every_protocol_works_with_signatures(tmp_path: Path) -> None:
     """All at the same time, each in a network of its own: three nodes in a row."""
 

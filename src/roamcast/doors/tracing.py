@@ -73,8 +73,8 @@ class Tracing:
     def delivered(self, delivery: Delivery, attributes: dict[str, str]) -> None:
         """The span of a delivery: from publication to now, if the clocks agree so far."""
         event = delivery.event
-        if not delivery.hops or "traceparent" not in attributes:
-            return
+        if not delivery.hops or "traceparent" not in attributes or event.id in self._contexts:
+            return  # published here, without a trace, or delivered to another subscription already
         now_ns = time.time_ns()
         start_ns = min(now_ns, now_ns - round(1e9 * max(0.0, min(delivery.latency_s, 1e6))))
         described: dict[str, str | int | float] = {

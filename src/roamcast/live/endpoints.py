@@ -12,7 +12,7 @@ import contextlib
 import ipaddress
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from roamcast.errors import ConfigurationError
 
@@ -110,6 +110,10 @@ class Neighbours:
             self.forget(next(iter(self._endpoint_of)))
         self._endpoint_of[node] = endpoint
         self._nodes_at[endpoint] += 1
+
+    def at(self, endpoints: Collection[Endpoint]) -> list[int]:
+        """The nodes that were last heard from one of these."""
+        return [node for node, endpoint in self._endpoint_of.items() if endpoint in endpoints]
 
     def forget_interface(self, name: str) -> None:
         """Nothing can be sent to where nodes were heard over this interface."""

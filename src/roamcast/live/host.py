@@ -25,6 +25,7 @@ from roamcast.delivery.layer import DeliveryLayer
 from roamcast.delivery.messages import KINDS as DELIVERY_KINDS
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
+from roamcast.live.activity import Activity
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
@@ -32,6 +33,7 @@ from roamcast.live.journal import Journal
 from roamcast.live.link import Link
 from roamcast.live.ports import DATAGRAM_READ_BYTES, DRAIN_MAX
 from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
@@ -78,6 +80,8 @@ class UdpHost(Host):
         guard: Guard | None = None,
         position: Point | None = None,
         site: Site | None = None,
+        contents: Contents | None = None,
+        on_activity: Callable[[Activity], None] = lambda activity: None,
     ) -> None:
         self.address = address
         self.life = life
@@ -95,11 +99,14 @@ class UdpHost(Host):
         self._on_delivery = on_delivery
         self._on_refused = on_refused
         self._on_failure = on_failure
+        self._contents = contents  # finds events in messages; None: no program watches
+        self._on_activity = on_activity
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._socket: socket.socket | None = None  # for static links
+        self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = Link(
@@ -181,9 +188,13 @@ class UdpHost(Host):
 
     def dropped(self, reason: str, event_id: int = NO_EVENT) -> None:
         self._journal.dropped(reason, event_id)
+        if self._contents is not None:
+            self._tell(Activity("dropped", self.now(), reason, event_id=event_id or None))
 
     def structure(self, aspect: str, peer: int = NOBODY, value: float = 0.0, detail: str = "") -> None:
         self._journal.structure(aspect, peer, value, detail)
+        if self._contents is not None:
+            self._tell(Activity("structure", self.now(), aspect, None if peer == NOBODY else peer, value=value))
 
     def listen(self, endpoint: socket.socket) -> None:
         """Takes over the socket for static links."""
@@ -200,7 +211,11 @@ class UdpHost(Host):
             except OSError:  # an earlier datagram was refused: nobody listens there
                 self._journal.system_refused()
                 continue
-            self.receive(data, (source[0], source[1]))
+            sender = (source[0], source[1])
+            if self.linked is None or sender in self.linked:
+                self.receive(data, sender)
+            else:
+                self._journal.frame_lost(Drop.UNLINKED)
             if self._is_closed:
                 return
 
@@ -291,7 +306,14 @@ class UdpHost(Host):
 
         admitted = message if self._guard is None else self._guard.admitted(message, again)
         if admitted is not None:
+            if self._contents is not None:
+                for event in self._contents.events(admitted):
+                    self._tell(Activity("heard", self.now(), admitted.label, sender, event.id))
             self.protocol.on_message(sender, admitted)
+
+    def _tell(self, activity: Activity) -> None:
+        """Later, so that whatever the program does about it is no part of the protocol's call."""
+        self._loop.call_soon(self._on_activity, activity)
 
     def _on_timer(self, timer: Timer) -> None:
         del self._timers[timer]

@@ -221,3 +221,17 @@ def test_what_cannot_be_sent_is_refused_at_the_call() -> None:
     flooding: TinyNet[Protocol] = TinyNet(line(2), "flooding")
     with pytest.raises(CallerError, match="flooding does not modulate"):
         flooding.node(1).open_channel(1, ALL, Modulation("sample(1)"))
+
+
+def test_what_stays_the_same_in_front_of_a_change_keeps_its_state() -> None:
+    net = network(line(3), "1")
+    node(net, 2).open_channel(1, ALL, Modulation("moving(sum, content, 9) | transform(content + 1)"))
+    net.run(4.0)
+    publish(net, 1, 2)
+    node(net, 2).open_channel(1, ALL, Modulation("moving(sum, content, 9)|transform(content * 10)"))
+    net.run(2.0)
+    publish(net, 3)
+    node(net, 2).open_channel(1, ALL, Modulation("moving(sum, content, 8)|transform(content * 10)"))
+    net.run(2.0)
+    publish(net, 4)
+    assert got(net, 2, 1) == [2.0, 4.0, 60.0, 40.0]
