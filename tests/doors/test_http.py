@@ -217,6 +217,21 @@ def test_more_clients_than_allowed_are_refused_and_slow_ones_lose_the_oldest() -
     run(work)
 
 
+def test_idle_connections_are_bounded() -> None:
+    async def work() -> None:
+        async with row({"http": {"listen": ANYWHERE, "clients": 2}}) as (doors,):
+            place = ("127.0.0.1", doors.open["http"].port)
+            idle = [await asyncio.open_connection(*place) for _ in range(8)]
+            reader, writer = await asyncio.open_connection(*place)
+            assert await reader.read() == b""
+            idle[0][1].write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await idle[0][0].readline()).startswith(b"HTTP/1.1 200")
+            for each in (writer, *(writer for _, writer in idle)):
+                each.close()
+
+    run(work)
+
+
 def test_a_durable_stream_gets_what_was_published_while_its_client_was_away(tmp_path: Path) -> None:
     async def work() -> None:
         async with row(OPEN, OPEN, journal=tmp_path) as (here, there):
