@@ -413,8 +413,8 @@ class Node:
         self._running.move((x_m, y_m))
 
     def link(self, peers: Sequence[str]) -> None:
-        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had. Both ends of a link
-        must know of it."""
+        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had, and hears nobody
+        else there: a network that changes, on one machine. Both ends of a link must know of it."""
         self._running.link(tuple(parse_endpoint("peers", peer) for peer in peers))
 
     def set_parameters(self, parameters: Mapping[str, Any]) -> None:

@@ -76,6 +76,7 @@ class Drop(Enum):
     MALFORMED_BODY = "malformed body"  # not a message of the protocol
     NO_LAYER = "no layer"  # of the delivery layer, which this node does not run
     REFUSED = "refused"  # a well-formed message that makes no sense to the protocol
+    UNLINKED = "unlinked"  # over a static link that was taken away
     FAILED = "failed"  # the protocol has a bug that it ran into
     DUPLICATE = "duplicate"  # a unicast that came again because its acknowledgement got lost
     OVERHEARD = "overheard"  # a unicast to another node, seen because a group is shared

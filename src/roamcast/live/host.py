@@ -105,6 +105,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._transport: asyncio.DatagramTransport | None = None  # of the socket for static links
+        self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = Link(
@@ -198,7 +199,11 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
-        self.receive(data, (addr[0], addr[1]))
+        source = (addr[0], addr[1])
+        if self.linked is None or source in self.linked:
+            self.receive(data, source)
+        else:
+            self._journal.frame_lost(Drop.UNLINKED)
 
     def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
         """Takes a datagram that was sent to `group`, or to this node alone."""

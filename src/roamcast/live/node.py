@@ -286,12 +286,14 @@ class Node:
         self._journal.moved(to)
 
     def link(self, peers: tuple[Endpoint, ...]) -> None:
-        """Has static links with these endpoints from now on, instead of those it had."""
+        """Has static links with these endpoints from now on, instead of those it had, and hears nobody else over the
+        socket for static links."""
         if self.listens is None:
             raise ConfigurationError("peers: this node has no socket for static links; start it with `listen` or peers")
         if self.settings.key is None and not self.settings.plain and not all(map(is_loopback, peers)):
             raise ConfigurationError("key: none given, so nothing may leave this machine")
         self.settings = msgspec.structs.replace(self.settings, peers=peers)
+        self._host.linked = frozenset(peers)
         self.discovery.set_static(self.settings.static)
 
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:

@@ -1,7 +1,8 @@
 """Everything on one machine: a weather station, three vehicles that drive about, two teams with their pages.
 
 All nodes talk over loopback UDP. Who hears whom follows from where they are: every second the links of nodes that are
-farther apart than the radio reaches are taken away, and new ones are made. So teams change their home broker, and their
+farther apart than the radio reaches are taken away, and new ones are made. Time runs sixty times as fast as in the
+field, so everybody is in a hurry. Teams change their home broker, and their
 modulators move with all the water that they have computed.
 
 What the pages were told is recorded. At the end it becomes a page of its own that plays it again, without a network.
@@ -25,29 +26,43 @@ from roamcast.apps.flood_watch.terrain import AREA_M, terrain
 from roamcast.apps.flood_watch.vehicle import run_vehicle
 from roamcast.apps.server import PageServer
 
-RANGE_M = 1900.0
+RANGE_M = 2100.0
 TEAMS: tuple[tuple[str, Box], ...] = (("Team North", (34, 18, 74, 48)), ("Team South", (30, 56, 70, 90)))
 NOBODY_YET = "127.0.0.1:9"  # a node without any link would look for neighbours on all interfaces
 Place = tuple[float, float]
 
 
-def _round(x: float, y: float, radius_m: float, period_s: float, phase: float) -> Callable[[float], Place]:
+def _circle(x: float, y: float, radius_m: float, period_s: float) -> Callable[[float], Place]:
     """A drive in circles; x and y are shares of the area."""
 
     def place(time_s: float) -> Place:
-        angle = 2 * math.pi * (time_s / period_s + phase)
+        angle = 2 * math.pi * time_s / period_s
         return AREA_M * x + radius_m * math.cos(angle), AREA_M * y + radius_m * math.sin(angle)
 
     return place
 
 
+def _patrol(begin: Place, end: Place, period_s: float) -> Callable[[float], Place]:
+    """A way there and back."""
+
+    def place(time_s: float) -> Place:
+        share = 0.5 - 0.5 * math.cos(2 * math.pi * time_s / period_s)
+        return (
+            AREA_M * (begin[0] + share * (end[0] - begin[0])),
+            AREA_M * (begin[1] + share * (end[1] - begin[1])),
+        )
+
+    return place
+
+
+# The vehicles make a chain from the north-west to the south-east, and the teams patrol along it.
 PLACES: dict[int, Callable[[float], Place]] = {
-    STATION_ADDRESS: _round(0.5, 0.5, 0.0, 1.0, 0.0),
-    VEHICLE_ADDRESSES[0]: _round(0.5, 0.5, 1300.0, 48.0, 0.0),
-    VEHICLE_ADDRESSES[1]: _round(0.5, 0.5, 1500.0, -60.0, 0.3),
-    VEHICLE_ADDRESSES[2]: _round(0.5, 0.5, 1100.0, 75.0, 0.65),
-    TEAM_ADDRESSES[0]: _round(0.5, 0.82, 250.0, 90.0, 0.1),
-    TEAM_ADDRESSES[1]: _round(0.45, 0.18, 250.0, 80.0, 0.6),
+    STATION_ADDRESS: _circle(0.56, 0.54, 0.0, 1.0),
+    VEHICLE_ADDRESSES[0]: _circle(0.26, 0.72, 180.0, 30.0),
+    VEHICLE_ADDRESSES[1]: _circle(0.5, 0.5, 180.0, -40.0),
+    VEHICLE_ADDRESSES[2]: _circle(0.74, 0.28, 180.0, 35.0),
+    TEAM_ADDRESSES[0]: _patrol((0.3, 0.86), (0.82, 0.16), 60.0),
+    TEAM_ADDRESSES[1]: _patrol((0.8, 0.1), (0.2, 0.8), 70.0),
 }
 
 
