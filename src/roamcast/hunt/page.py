@@ -69,7 +69,8 @@ def _mutants(results: list[dict[str, Any]] | None) -> list[str]:
     minutes = ", ".join(f"{minutes:g}" for minutes in sorted({each["hunt_minutes"] for each in results}))
     words = {True: "yes", False: "no", None: "–"}
     rows = [f"| {each['what']} | {words[each['suite']]} | {words[each['hunt']]} |" for each in results]
-    text = f"{found} of {len(results)} seeded bugs were found (goal: 25 of 30), by hunts of {minutes} min, interpreted."
+    tried = f"{len(results)} of 30 seeded bugs were tried so far, each with a hunt of {minutes} min, interpreted"
+    text = f"{tried}; {found} of these were found (goal: 25 of 30)."
     head = ["| seeded bug | suite | hunt |", "|---|---|---|"]
     return ["", "## Seeded bugs", "", text, "`make mutants` does this.", "", *head, *rows]
 
