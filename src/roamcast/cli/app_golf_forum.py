@@ -28,31 +28,20 @@ from roamcast.world.files import write_whole
 NODE_OPTIONS = ("listen", "peers", "interfaces", "port", "network", "key", "identity", "state", "plain")
 """Options that are settings of `roamcast.Node` of the same name."""
 
-_NODE = "The node"
-_ONE = "One machine"
-
 
 def golf_forum(
     context: typer.Context,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="A tournament of live nodes on this machine.", rich_help_panel=_ONE)
-    ] = False,
-    simulate: Annotated[
-        bool, typer.Option("--simulate", help="A tournament in the simulator.", rich_help_panel=_ONE)
-    ] = False,
-    duration_s: Annotated[
-        float, typer.Option("--duration", min=5, max=600, help="Seconds of the tournament.", rich_help_panel=_ONE)
-    ] = 60.0,
-    holes: Annotated[int, typer.Option(min=1, max=18, help="Of the course.", rich_help_panel=_ONE)] = 9,
-    visitors: Annotated[int, typer.Option(min=1, max=40, help="In the gallery.", rich_help_panel=_ONE)] = 12,
-    seed: Annotated[int, typer.Option(help="Decides movements and scores.", rich_help_panel=_ONE)] = 1,
+    demo: Annotated[bool, typer.Option("--demo", help="A tournament of live nodes on this machine.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="A tournament in the simulator.")] = False,
+    duration_s: Annotated[float, typer.Option("--duration", min=5, max=600, help="Seconds of the tournament.")] = 60.0,
+    holes: Annotated[int, typer.Option(min=1, max=18, help="Of the course.")] = 9,
+    visitors: Annotated[int, typer.Option(min=1, max=40, help="In the gallery.")] = 12,
+    seed: Annotated[int, typer.Option(help="Decides movements and scores.")] = 1,
     export: Annotated[
         Path | None,
-        typer.Option(help="Then write the course map with all that happened into this file.", rich_help_panel=_ONE),
+        typer.Option(help="Then write the course map with all that happened into this file."),
     ] = None,
-    stay: Annotated[
-        bool, typer.Option("--stay/--no-stay", help="Then go on until Ctrl-C.", rich_help_panel=_ONE)
-    ] = True,
+    stay: Annotated[bool, typer.Option("--stay/--no-stay", help="Then go on until Ctrl-C.")] = True,
     name: Annotated[str | None, typer.Option(help="Whose device it is.")] = None,
     address: Annotated[int | None, typer.Option(help="Of the node. [default: from the identity]")] = None,
     hole: Annotated[int | None, typer.Option(help="The owner is the official announcer at this hole.")] = None,
@@ -64,33 +53,21 @@ def golf_forum(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
     config: Annotated[
         Path | None,
-        typer.Option(help="A TOML file with these options.", callback=from_file, is_eager=True, rich_help_panel=_NODE),
+        typer.Option(help="A TOML file with these options.", callback=from_file, is_eager=True),
     ] = None,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print these options as a file, and exit.", rich_help_panel=_NODE)
+        bool, typer.Option("--print-config", help="Print these options as a file, and exit.")
     ] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter of ODMRP, name=value.", rich_help_panel=_NODE)
-    ] = None,
-    listen: Annotated[
-        str | None, typer.Option(help="HOST:PORT of the socket for static links.", rich_help_panel=_NODE)
-    ] = None,
-    peers: Annotated[
-        list[str] | None, typer.Option("--peer", help="HOST:PORT of a static link.", rich_help_panel=_NODE)
-    ] = None,
-    interfaces: Annotated[
-        list[str] | None, typer.Option("--interface", help="Find neighbours there.", rich_help_panel=_NODE)
-    ] = None,
-    port: Annotated[int, typer.Option(help="UDP port on interfaces.", rich_help_panel=_NODE)] = PORT,
-    network: Annotated[
-        str | None, typer.Option(help="Nodes of other networks are ignored.", rich_help_panel=_NODE)
-    ] = None,
-    key: Annotated[Path | None, typer.Option(help="The network's key file.", rich_help_panel=_NODE)] = None,
-    identity: Annotated[Path | None, typer.Option(help="This node's identity file.", rich_help_panel=_NODE)] = None,
-    state: Annotated[Path | None, typer.Option(help="Where it remembers its lives.", rich_help_panel=_NODE)] = None,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Without a key, send off this machine all the same.", rich_help_panel=_NODE)
-    ] = False,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter of ODMRP, name=value.")] = None,
+    listen: Annotated[str | None, typer.Option(help="HOST:PORT of the socket for static links.")] = None,
+    peers: Annotated[list[str] | None, typer.Option("--peer", help="HOST:PORT of a static link.")] = None,
+    interfaces: Annotated[list[str] | None, typer.Option("--interface", help="Find neighbours there.")] = None,
+    port: Annotated[int, typer.Option(help="UDP port on interfaces.")] = PORT,
+    network: Annotated[str | None, typer.Option(help="Nodes of other networks are ignored.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The network's key file.")] = None,
+    identity: Annotated[Path | None, typer.Option(help="This node's identity file.")] = None,
+    state: Annotated[Path | None, typer.Option(help="Where it remembers its lives.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
 ) -> None:
     """Follow a golf tournament with a device in the gallery, or announce as an official at a hole.

@@ -11,8 +11,10 @@ import typer
 
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
+from roamcast.hunt.adversity import adversity_page, endure
 from roamcast.hunt.case import read_case
 from roamcast.hunt.draw import HUNTED, checked_protocol
+from roamcast.hunt.fuzz import Corpus, Fuzzer
 from roamcast.hunt.hunter import Limit, hunt_on_cores, hunt_on_spark, retry_open
 from roamcast.hunt.judge import judge
 from roamcast.hunt.ledger import Entry, Ledger
@@ -21,6 +23,8 @@ from roamcast.hunt.page import hunt_page
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(add_completion=False, invoke_without_command=True, context_settings=HELP)
 RESULTS = Path("results/hunt")
+CORPUS = Path("tests/hunt/corpus")
+FIRED = 1000  # datagrams between two looks at the clock
 PROGRESS_S = 10.0
 RUNS = 100  # if nothing is asked for
 
@@ -80,6 +84,61 @@ def replay(
         typer.echo(f"failed: {verdict.failure.kind}: {verdict.failure.detail}")
     if verdict.failure is not None:
         raise typer.Exit(1)
+
+
+@app.command()
+def fuzz(
+    protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    hours: Annotated[float, typer.Option(help="How long, for all protocols together.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Decides all datagrams.")] = 1,
+    corpus: Annotated[Path, typer.Option(help="The messages to begin with, a file per protocol.")] = CORPUS,
+    keep: Annotated[bool, typer.Option("--keep", help="Add messages of new shapes to the corpus.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Send mutated datagrams to every protocol; only refusals may come out."""
+    names = [checked_protocol(name) for name in protocol] if protocol else list(HUNTED)
+    counts = {}
+    for name in names:
+        path = corpus / f"{name}.txt"
+        fuzzer = Fuzzer(name, Corpus.read(path), seed)
+        until_s = monotonic() + 3600 * hours / len(names)
+        while monotonic() < until_s:
+            fuzzer.fire(FIRED)
+        counts[name] = fuzzer.counts
+        typer.echo(f"roamcast: {name}: {fuzzer.counts.decoded:,} datagrams", err=True)
+        if keep:
+            fuzzer.corpus.write(path)
+    if as_json:
+        print_json(counts)
+        return
+    rows = [
+        [name, *(f"{count:,}" for count in (each.decoded, each.messages, each.refused, each.learned))]
+        for name, each in counts.items()
+    ]
+    print_table("Fuzzed datagrams", ["protocol", "decoded", "were messages", "refused", "new shapes"], rows)
+
+
+@app.command()
+def adversaries(
+    protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.")] = 0,
+    page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Measure what adversaries do to each protocol."""
+    names = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
+    outcomes = []
+    for outcome in endure(names, jobs or os.cpu_count() or 1):
+        outcomes.append(outcome)
+        if len(outcomes) % 50 == 0:
+            typer.echo(f"roamcast: {len(outcomes)} runs, now {outcome.ordeal.protocol}", err=True)
+    text = adversity_page(outcomes)
+    if page is not None:
+        page.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json(outcomes)
+    elif page is None:
+        typer.echo(text)
 
 
 def _follow(entries: Iterator[Entry], ledger: Ledger, out: Path) -> None:

@@ -1,7 +1,7 @@
 """The course of a demonstration: who is on it, where they are at any time, and who is in range of whom.
 
 People move as `roamcast.world.mobility.gallery` says: flights of players walk from hole to hole, visitors follow theirs
-as a group, an official stays at every green. Players carry no device. Everybody is `pace` times as fast as in life, so
+as a group, an official stays at every green. Players carry no device. Everyone is `pace` times as fast as in life, so
 that a minute shows something.
 """
 
@@ -64,7 +64,7 @@ class Course:
         self, *, holes: int = 9, flights: int = 3, visitors: int = 12, pace: float = 6.0, seed: int = 1
     ) -> None:
         self.range_m = 200.0  # the paper's figure for 802.11, section 1
-        self.duration_s = 1800.0  # then everybody stays where they are
+        self.duration_s = 1800.0  # then everyone stays where they are
         self.pace = pace
         per_flight = 2
         players = flights * per_flight
@@ -99,12 +99,12 @@ class Course:
         return self._movements.position(number, min(t_s, self.duration_s))
 
     def places(self, t_s: float) -> list[list[int]]:
-        """Where everybody is, for the map."""
+        """Where everyone is, for the map."""
         return [[round(each) for each in self.place(person.number, t_s)] for person in self.people]
 
-    def in_range(self, t_s: float, *, everybody: bool = False) -> dict[int, list[int]]:
-        """For each device, the devices that hear it; with `everybody`, players have devices too."""
-        chosen = [person.number for person in self.people if everybody or person.has_device]
+    def in_range(self, t_s: float, *, with_players: bool = False) -> dict[int, list[int]]:
+        """For each device, the devices that hear it; `with_players`: they have devices, too."""
+        chosen = [person.number for person in self.people if with_players or person.has_device]
         places = {number: self.place(number, t_s) for number in chosen}
         return {
             one: [

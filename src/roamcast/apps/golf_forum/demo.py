@@ -1,6 +1,6 @@
 """A tournament on one machine: live nodes that move over the course, each with its page, and a map of it all.
 
-Every device is a `Participant` with a socket of its own on loopback. A few times a second everybody is where the course
+Every device is a `Participant` with a socket of its own on loopback. A few times a second everyone is where the course
 says, and the links of each node become those to the devices in range; datagrams go over the machine's network stack as
 on any other machine.
 
@@ -32,7 +32,7 @@ FIRST_RESULT_S = 10.0  # after the beginning
 SETTLE_S = 3.0  # until nodes know their neighbours
 TAXI_AT = 0.7  # of the script
 PARAMETERS = {"refresh_interval_s": 4.0, "forwarding_timeout_s": 12.0, "refresh_max_s": 8.0, "client_refresh_s": 3.0}
-"""Of ODMRP: everybody is faster than a walker, so routes are refreshed more often."""
+"""Of ODMRP: everyone is faster than a walker, so routes are refreshed more often."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -167,6 +167,7 @@ class Demo:
 
     async def _move(self) -> None:
         links: dict[int, list[int]] = {}
+        told: list[list[int]] = []
         while True:
             t_s = self._start_s + self.now()
             near = self.course.in_range(t_s)
@@ -175,7 +176,10 @@ class Demo:
                 if near[number] != links.get(number):
                     participant.node.link([self.participants[other].node.endpoint for other in near[number]])
             links = near
-            self.story.tell("places", at=self.course.places(t_s))
+            places = self.course.places(t_s)
+            if places != told:
+                self.story.tell("places", at=places)
+                told = places
             await asyncio.sleep(TICK_S)
 
     async def _until(self, t_s: float) -> None:

@@ -78,7 +78,9 @@ class _Teller:
             case "delivered":
                 self._delivered(node, row)
             case "frame" if row["event_id"] is not None:
-                near = self._course.in_range(self._t_s, everybody=True)[node] if row["peer"] is None else [row["peer"]]
+                near = (
+                    self._course.in_range(self._t_s, with_players=True)[node] if row["peer"] is None else [row["peer"]]
+                )
                 for receiver in near:
                     self.story.heard(row["event_id"], node, receiver, row["detail"])
             case "structure" if row["category"] == "broker":

@@ -3,7 +3,7 @@
 | kind | says |
 |---|---|
 | `course` | holes, people, range, and where people's pages are; first and once |
-| `places` | where everybody is |
+| `places` | where everyone is |
 | `published` | a node published an event |
 | `heard` | a node heard an event for the first time, and from which neighbour |
 | `delivered` | a subscriber got an event, with hops, latency and the reasons |
@@ -18,6 +18,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from roamcast.events import NUMBER_BITS
 
 WEB = Path(__file__).parent / "web"
 MESSAGES_MAX = 50_000
@@ -44,8 +46,8 @@ class Story:
         self.listener(message)
 
     def heard(self, event: int, sender: int, receiver: int, label: str) -> None:
-        """Only the first time counts: the path on which it came."""
-        nodes = self._heard.setdefault(event, set())
+        """Only the first time counts: the path on which it came. A publisher that hears its own event does not."""
+        nodes = self._heard.setdefault(event, {event >> NUMBER_BITS})
         if receiver not in nodes:
             nodes.add(receiver)
             self.tell("heard", event=str(event), sender=sender, receiver=receiver, label=label)

@@ -141,12 +141,17 @@ class Forwarding(Component):
 
     # -- To destinations ----------------------------------------------------------------------------------------------
 
+    def _is_own(self, event: Event) -> bool:
+        """True for what this node published in an earlier life: it does not remember having seen it."""
+        return event.publisher == self.host.address
+
     def _on_carry(self, sender: int, carry: Carry) -> None:
         event = carry.event
         born_s = self.host.now() - carry.age_ds / 10
         if self._seen.add(event.id):
             self._links.note_event()
-            if self._records.subscriptions.match(event) and self._records.own.wanted_since_s <= born_s + SLACK_S:
+            is_wanted = self._records.subscriptions.match(event) and not self._is_own(event)
+            if is_wanted and self._records.own.wanted_since_s <= born_s + SLACK_S:
                 self.host.deliver(event, carry.hops)
         me = self.host.address
         turn = 0
@@ -262,7 +267,7 @@ class Forwarding(Component):
         event = spread.event
         if self._seen.add(event.id):
             self._links.note_event()
-            if self._records.subscriptions.match(event):
+            if self._records.subscriptions.match(event) and not self._is_own(event):
                 self.host.deliver(event, spread.hops)
         task = self.tasks.get(event.id)
         if task is None:

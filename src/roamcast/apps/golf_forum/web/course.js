@@ -1,4 +1,4 @@
-// The course map: where everybody is, who is in range, and how events travel. Live from the nodes, or a recorded story.
+// The course map: where everyone is, who is in range, and how events travel. Live from the nodes, or a recorded story.
 //
 // The story is a list of messages in the order of time (story.py describes them). What is shown at a time follows from
 // the messages up to it, so the slider goes back and forth in a live story too.
@@ -55,7 +55,7 @@ function describe() {
   const isLive = course.mode === "live" && !byId("story");
   byId("mode").textContent = course.mode === "live" ? (isLive ? "live nodes" : "recorded from live nodes") : "simulated";
   const devices = course.people.filter((person) => person.device).length;
-  const faster = course.pace === 1 ? "" : `, everybody ${course.pace}× as fast as in life`;
+  const faster = course.pace === 1 ? "" : `, everyone ${course.pace}× as fast as in life`;
   byId("about").textContent = `${devices} devices over ODMRP, range ${course.range_m} m${faster}`;
   const pages = isLive ? course.people.filter((person) => person.page) : [];
   byId("pages").hidden = pages.length === 0;
@@ -222,18 +222,22 @@ function colourOf(event) {
   return event?.type === "TAXISHARE" ? state.colours.taxi : event?.official ? state.colours.official : state.colours.accent;
 }
 
-// What has just happened: hops as moving dots, deliveries as rings. A chosen event stays as the tree that it took.
-function drawEvents(places, { at }, t) {
-  if (state.chosen) {
-    for (const mark of state.marks) {
-      if (mark.event === state.chosen && mark.kind === "heard" && mark.t <= t && places[mark.sender]) {
-        line(at(places[mark.sender]), at(places[mark.receiver]), colourOf(state.events.get(mark.event)), 2);
-      }
-    }
-    for (const got of state.events.get(state.chosen)?.got ?? []) {
-      if (got.t <= t) disc(at(places[got.node]), 14, null, colourOf(state.events.get(state.chosen)), 3);
+// The tree that a chosen event has taken so far, and who got it.
+function drawTree(places, { at }, t) {
+  const event = state.events.get(state.chosen);
+  if (!event) return;
+  for (const mark of state.marks) {
+    if (mark.event === state.chosen && mark.kind === "heard" && mark.t <= t && places[mark.sender]) {
+      line(at(places[mark.sender]), at(places[mark.receiver]), colourOf(event), 2);
     }
   }
+  for (const got of event.got) {
+    if (got.t <= t) disc(at(places[got.node]), 13, null, colourOf(event), 3);
+  }
+}
+
+// What has just happened: hops as moving dots, publications and deliveries as rings.
+function drawMoving(places, { at }, t) {
   for (let number = before(state.marks, t); number >= 0; number -= 1) {
     const mark = state.marks[number];
     const age = t - mark.t;
@@ -242,9 +246,6 @@ function drawEvents(places, { at }, t) {
     if (mark.kind === "heard" && age < TRAVEL_S && places[mark.sender]) {
       const [from, to] = [at(places[mark.sender]), at(places[mark.receiver])];
       const share = age / TRAVEL_S;
-      pen.globalAlpha = 0.7;
-      line(from, to, colour, 1.5);
-      pen.globalAlpha = 1;
       disc([from[0] + share * (to[0] - from[0]), from[1] + share * (to[1] - from[1])], 4.5, colour, state.colours.edge, 1);
     } else if (mark.kind !== "heard") {
       pen.globalAlpha = 1 - age / FLASH_S;
@@ -297,7 +298,7 @@ function eventRow(event, t) {
   for (const each of got) {
     const met = each.matches.flatMap((match) => match.reasons.map((reason) => reason.condition)).join(", ") || "every event";
     const entry = cell("span", "");
-    entry.append(cell("b", state.course.people[each.node].name), ` ${each.hops} hops, ${Math.round(each.latency_ms)} ms: `, cell("code", met));
+    entry.append(cell("b", state.course.people[each.node].name), ` ${each.hops} ${each.hops === 1 ? "hop" : "hops"}, ${Math.round(each.latency_ms)} ms: `, cell("code", met));
     reasons.append(entry);
   }
   return [row, reasons];
@@ -361,8 +362,9 @@ function draw() {
   drawHoles(drawn);
   drawLinks(places, drawn);
   drawHomes(places, drawn, state.t);
+  drawTree(places, drawn, state.t);
   drawPeople(places, drawn, state.t);
-  drawEvents(places, drawn, state.t);
+  drawMoving(places, drawn, state.t);
   showLists(state.t);
   showControls();
 }
