@@ -28,7 +28,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     brokers: str = ""
     # The adaptors in force, separated by commas: topology, home-broker, load-balancing, placement, or
     # package.module:Class [3.5]. Empty: the overlay and the home brokers of the start, frozen.
-    adaptors: str = "topology,home-broker,load-balancing"
+    adaptors: str = "topology,home-broker,load-balancing,placement"
     # A broker whose load is above this is overloaded and should take no clients, from 0 [2.4].
     overload_threshold: float = 0.7
 
