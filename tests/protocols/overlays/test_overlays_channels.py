@@ -246,7 +246,7 @@ def test_a_flood_of_the_papers_size_moves_with_its_water() -> None:
     net.run(4.0)
     rain = struct.pack("<d", 60.0) * 10_000
     alone = compile_modulation(whole)
-    expected = []
+    expected: list[Any] = []
     for number in range(1, 5):
         net.publish(0, 1, rain)
         net.run(3.0)
