@@ -7,7 +7,7 @@ COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
 PEERS := build/peers
 
-.PHONY: demo docs fuzz test lint bench bench-peers reference-aodv reference-radio lock clean
+.PHONY: demo docs fuzz mutants test wheel lint bench bench-peers reference-aodv reference-radio lock clean
 
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
@@ -20,8 +20,18 @@ docs: $(READY)
 	$(VENV)/bin/python -m sphinx -q -b html docs docs/_build
 
 # Well-formed nonsense for every protocol, and datagrams that must not be accepted: far more of both than in the tests.
+# Then mutated datagrams for an hour; messages of new shapes are added to the corpus.
 fuzz: $(COMPILED)
-	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt
+	ROAMCAST_NONSENSE=300000 ROAMCAST_DATAGRAMS=10000000 $(VENV)/bin/python -m pytest -n 2 tests/hunt/test_attack.py tests/hunt/test_datagrams.py
+	$(ROAMCAST) hunt fuzz --hours 1 --keep
+
+# Thirty seeded bugs, one at a time: does the suite find them, does a hunt of five minutes?
+mutants: $(READY)
+	$(VENV)/bin/python tests/mutants/run.py --minutes 5 --out results/mutants.json
+
+# For users without a compiler: dist/roamcast-*.whl has the compiled form for this Python and platform.
+wheel: $(READY)
+	$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 lint: $(READY)
 	$(VENV)/bin/ruff check setup.py src tests examples peers docs
@@ -47,9 +57,9 @@ $(COMPILED): $(READY) setup.py $(shell find src/roamcast -name '*.py')
 	@$(ROAMCAST) --version | tee build/form
 	@if grep -q ', compiled$$' build/form; then touch $@; fi
 
-# Roamcast beside ns-3 and SimPy, and compiled beside interpreted; writes docs/results/speed.md.
-bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/simpy/.ready
-	$(ROAMCAST) bench peers --ns3 $(PEERS)/ns3 --simpy-python $(PEERS)/simpy/bin/python --layout tests/reference/layout-1.json --layout tests/reference/layout-2.json --store docs/results
+# Roamcast beside ns-3, SimPy and plain C++, and compiled beside interpreted; writes docs/results/speed.md.
+bench-peers: $(COMPILED) $(PEERS)/ns3 $(PEERS)/limit $(PEERS)/simpy/.ready
+	$(ROAMCAST) bench peers --ns3 $(PEERS)/ns3 --limit $(PEERS)/limit --simpy-python $(PEERS)/simpy/bin/python --layout tests/reference/layout-1.json --layout tests/reference/layout-2.json --store docs/results
 	$(ROAMCAST) bench forms --store docs/results
 
 $(PEERS)/ns3: peers/ns3/wireless.cc
@@ -57,6 +67,10 @@ $(PEERS)/ns3: peers/ns3/wireless.cc
 	@test -e /usr/include/ns3/wifi-module.h || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ pkg-config libns3-dev > $(PEERS)/apt.log; } \
 		|| { echo "make bench-peers needs ns-3: install it as root, on Debian or Ubuntu with apt-get install g++ pkg-config libns3-dev"; exit 1; }
 	$(CXX) -std=c++17 -O3 -DNS3_VERSION="\"$$(pkg-config --modversion ns3-core)\"" -o $@ $< -lns3-wifi -lns3-propagation -lns3-mobility -lns3-network -lns3-core
+
+# Built after ns-3, whose recipe installs the compiler.
+$(PEERS)/limit: peers/limit.cc $(PEERS)/ns3
+	$(CXX) -std=c++17 -O3 -o $@ $<
 
 # Measures the references of AODV again, with ns-3.
 reference-aodv: $(COMPILED) $(PEERS)/ns3-aodv

@@ -39,6 +39,7 @@ def blocks(page: Path) -> list[Block]:
 PAGES = sorted(page.name for page in GUIDE.glob("*.md") if any(block.language != "text" for block in blocks(page)))
 
 
+@pytest.mark.slow("runs the commands of the guide, campaigns among them")
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_of_the_page_runs(name: str, tmp_path: Path) -> None:
     environment = os.environ | {

@@ -6,6 +6,7 @@ From Python:
 - `read_trace(directory)` reads one that was saved, by a simulation or by live nodes.
 - `run_campaign(file, out)` simulates many networks on Spark and returns what they measured.
 - `Node(...)` is a live node: `await node.publish(...)`, `async for delivery in node.subscribe(...)`.
+- `wasm_modulator(file)` is a WebAssembly module as a modulator for `Node.subscribe`.
 - `Scenario` describes a network; `ConfigurationError` is every mistake of the caller, in one line.
 
 What is named here is public and keeps its meaning. Each name brings what it needs when it is first used, so a node
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
     from roamcast.delivery.settings import DeliverySettings
     from roamcast.errors import ConfigurationError
     from roamcast.library.campaigns import CampaignResult, run_campaign
-    from roamcast.library.nodes import Node, Published, RefusedError, Subscription
+    from roamcast.library.nodes import Node, Published, RefusedError, Subscription, wasm_modulator
     from roamcast.library.simulations import simulate
     from roamcast.library.traces import Trace, read_trace
+    from roamcast.live.activity import Activity
     from roamcast.live.node import Delivery
     from roamcast.world.scenario import Scenario
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Activity",
     "CampaignResult",
     "ConfigurationError",
     "Delivery",
@@ -43,11 +46,13 @@ __all__ = [
     "read_trace",
     "run_campaign",
     "simulate",
+    "wasm_modulator",
 ]
 
 FORM = settle()
 
 _HOMES = {
+    "Activity": "live.activity",
     "CampaignResult": "library.campaigns",
     "ConfigurationError": "errors",
     "Delivery": "live.node",
@@ -61,6 +66,7 @@ _HOMES = {
     "run_campaign": "library.campaigns",
     "read_trace": "library.traces",
     "simulate": "library.simulations",
+    "wasm_modulator": "library.nodes",
 }
 
 

@@ -31,6 +31,7 @@ session.stop()
 """
 
 
+@pytest.mark.slow("starts a Spark Connect server")
 def test_views_work_without_a_spark_context(tmp_path: Path) -> None:
     result = simulate(Run(scenario=Scenario(nodes=10, area_m=(400, 400), duration_s=12)))
     write_trace(tmp_path / "trace", result.recorder.batches())

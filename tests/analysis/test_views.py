@@ -60,6 +60,12 @@ def test_every_view_has_the_documented_columns(spark: SparkSession, store: Store
             assert set(spark.table(name).columns) == {*columns, *swept}, name
 
 
+def test_swept_numbers_compare_as_numbers(spark: SparkSession, store: Store) -> None:
+    register_views(spark, str(store.directory))
+    far = spark.sql("select distinct range_m from points where range_m > 150.5 and range_m = 250").collect()
+    assert [row.range_m for row in far] == [250.0]
+
+
 def test_views_say_what_the_analysis_says(spark: SparkSession, store: Store) -> None:
     register_views(spark, str(store.directory))
     analysis = analyse(spark, store)

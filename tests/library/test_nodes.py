@@ -6,12 +6,18 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import wasmtime
 
 import roamcast
 from roamcast.interests import Topics, parse_interest
+from roamcast.interests.content import write
 from roamcast.live.journal import Standing
+from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
-PATIENCE_S = 20
+PATIENCE_S = 60
+HOLE_3 = write(
+    "PGMFORUM", {"@id": "1", "player": "els", "hole": 3, "holescore": 4, "totalscore": 9, "currentrank": 2}
+)
 NOWHERE = Standing(-1, 0.0, "")
 
 
@@ -209,3 +215,101 @@ def test_a_shared_node_is_the_node_it_is_made_of() -> None:
         assert b.counters["subscriptions"] == 0
 
     talk(work)
+
+
+def test_a_modulator_that_fails_is_a_refusal_with_its_reason() -> None:
+    endless_loop = '(module (memory (export "memory") 1) (func (export "process") (loop $on (br $on))))'
+    source = wasm_source(bytes(wasmtime.wat2wasm(endless_loop)))
+
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        endless = b.subscribe("depth/*", modulator=source)
+        await until(lambda: b.standing.get("home", NOWHERE).peer == 1)
+        await a.publish("depth/north", b"1")
+        with pytest.raises(roamcast.RefusedError, match="all fuel consumed"):
+            await anext(endless)
+        assert "fuel" in endless.refusal
+        endless.change(modulator="events.every(1)")
+        assert endless.refusal == ""
+        arrival = asyncio.ensure_future(anext(endless))
+        while not arrival.done():  # the change is on its way to the broker
+            await a.publish("depth/north", b"2")
+            await asyncio.sleep(0.05)
+        assert arrival.result().event.payload == b"2"
+
+    talk(work, protocol="overlays", parameters={"brokers": "1", "machine_load": False})
+
+
+def test_links_come_and_go_while_the_node_runs() -> None:
+    async def run() -> None:
+        here, there = endpoints(2)
+        apart: dict[str, Any] = {"protocol": "flooding", "discover": False}
+        async with (
+            roamcast.Node(1, listen=here, **apart) as a,
+            roamcast.Node(2, listen=there, **apart) as b,
+        ):
+            subscription = b.subscribe("n/*")
+            await a.publish("n/1")
+            a.link([there])
+            b.link([here])
+            while a.neighbours != [2] or b.neighbours != [1]:
+                await asyncio.sleep(0.02)
+            await a.publish("n/2")
+            assert (await anext(subscription)).event.content == "n/2"
+            a.link([])
+            b.link([])
+            assert a.neighbours == []
+            with pytest.raises(roamcast.ConfigurationError, match="key: none given"):
+                a.link(["192.0.2.1:9000"])
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+def test_a_program_may_watch_what_the_protocol_does() -> None:
+    seen: list[roamcast.Activity] = []
+
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        subscription = b.subscribe("n/*")
+        published = await a.publish("n/1")
+        await anext(subscription)
+        heard = [each for each in seen if each.kind == "heard" and each.event_id == published.event.id]
+        assert 1 in [each.peer for each in heard]  # node 2 heard it from node 1
+
+    talk(work, on_activity=seen.append)
+
+
+def test_new_parameters_keep_the_subscriptions() -> None:
+    seen: list[roamcast.Activity] = []
+
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        golf = "/PGMFORUM[hole = 3]"
+        subscription = b.subscribe(golf)
+        assert [each.label for each in seen if each.kind == "structure"] == ["broker", "broker"]
+        b.set_parameters({"broker_share": 0.0})
+        while "home" not in [each.label for each in seen]:  # node 2 is a client of node 1 now
+            await asyncio.sleep(0.02)
+        assert b.counters["subscriptions"] == 1
+        while True:  # until its subscription has arrived there
+            await a.publish(HOLE_3)
+            try:
+                delivery = await asyncio.wait_for(anext(subscription), 0.5)
+                break
+            except TimeoutError:
+                continue
+        assert delivery.event.content == HOLE_3
+        with pytest.raises(roamcast.ConfigurationError):
+            b.set_parameters({"broker_share": 2.0})
+
+    talk(work, protocol="odmrp", language="content", on_activity=seen.append)
+
+
+def test_a_form_needs_no_xpath() -> None:
+    async def work(a: roamcast.Node, b: roamcast.Node) -> None:
+        wishes: dict[str, Any] = {"hole": (2, 4), "player": ["woods", "els"]}
+        subscription = b.subscribe_values("PGMFORUM", wishes)
+        assert str(subscription.interest) == "/PGMFORUM[(player='els' or player='woods') and hole>=2 and hole<=4]"
+        await a.publish(HOLE_3)
+        assert (await anext(subscription)).event.content == HOLE_3
+        with pytest.raises(roamcast.ConfigurationError, match="hole = 19"):
+            b.subscribe_values("PGMFORUM", {"hole": 19})
+
+    talk(work, protocol="flooding", language="content")

@@ -133,6 +133,23 @@ def test_an_event_that_was_not_acknowledged_comes_again_and_says_so(tmp_path: Pa
     run(scenario())
 
 
+@pytest.mark.parametrize("protocol", ["flooding", "waymark"])
+def test_300_disjoint_intervals_per_node(tmp_path: Path, protocol: str) -> None:
+    """Found live: they vanished as `oversized`."""
+
+    async def scenario() -> None:
+        publisher, subscriber = pair(free_ports(2), tmp_path, protocol=protocol, language="intervals")
+        async with publisher() as alice, subscriber() as bob:
+            for node, own in ((alice, 0), (bob, 10)):
+                node.subscribe(" ".join(f"{1000 * each + own}..{1000 * each + own + 5}" for each in range(300)))
+            await alice.publish(150_012.0, custody=1)
+            (found,) = bob._subscriptions
+            assert (await anext(found)).event.content == 150_012.0
+            assert "oversized" not in alice.counters["frames_lost"]
+
+    run(scenario())
+
+
 def test_a_full_disk_is_said_in_one_line_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
     async def scenario() -> None:
         publisher, subscriber = pair(free_ports(2), tmp_path)

@@ -99,6 +99,7 @@ def audible(machine: int) -> set[int]:
     return {*IPV4_ONLY, *IPV6_ONLY, *BOTH} - {machine, *deaf_to}
 
 
+@pytest.mark.slow("ten machines' network stacks, in real time")
 def test_ten_nodes_find_each_other_over_ipv4_and_ipv6_and_deliver(ten: Scene) -> None:
     scene, machines = ten, ten.machines
     for machine in machines.machines:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from roamcast.delivery.messages import Carried, Carry, Records, Want
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import parse_interest
@@ -119,6 +120,38 @@ def test_signed_events_cross_relays_and_forged_ones_do_not(tmp_path: Path) -> No
         assert len(members.got["carol"]) == 1
         members.nodes["alice"].publish("fire/south")
         await members.until(lambda: len(members.got["carol"]) == 2)
+
+    live(tmp_path, scene)
+
+
+def test_repaired_events_keep_their_publishers_signature(tmp_path: Path) -> None:
+    """The subscriber starts when the publisher is gone: a relay has kept the event and the interest."""
+
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob", "carol"):
+            members.certify(name)
+        mallory = members.certify("mallory")
+        ends = free_endpoints(4)
+        await members.open("alice", ends[0], [ends[1]], repair=True)
+        await members.open("bob", ends[1], [ends[0], ends[2], ends[3]], repair=True)
+        members.nodes["bob"].subscribe(parse_interest("topics", "fire/**"))
+        alice = members.nodes["alice"].settings.address
+        members.nodes["alice"].publish("fire/north")
+        await members.until(lambda: members.got["bob"] == [(alice, "fire/north")])
+        members.nodes.pop("alice").close()
+        await members.open("carol", ends[2], [ends[1]], repair=True)
+        members.nodes["carol"].subscribe(parse_interest("topics", "fire/**"))
+        await members.until(lambda: members.got["carol"] == [(alice, "fire/north")])
+        await members.open("mallory", ends[3], [ends[1]], repair=True)
+        forged = Event(event_id(alice, 999), time(), "fire/forged")
+        signed_by_mallory = Signer("roamcast", mallory, certificate(members, mallory)).published(forged)
+        want = Want(alice, 2**40, 1, parse_interest("topics", "**"), is_ordered=False, age_s=0.0, signature=bytes(64))
+        for event in (forged, signed_by_mallory):
+            members.nodes["mallory"]._host.link.broadcast(Carry((Carried(event, 0.0, 1),), ()))
+        members.nodes["mallory"]._host.link.broadcast(Records((want,), ()))
+        await members.until(lambda: sum(members.lost("bob").values()) >= 3)
+        assert members.lost("bob").keys() >= {"unsigned", "forged statement"}
+        assert len(members.got["bob"]) == 1
 
     live(tmp_path, scene)
 
@@ -253,11 +286,13 @@ def test_events_of_a_modulator_are_signed_by_it_and_say_so(tmp_path: Path) -> No
 
 
 OVERLAYS = {"bootstrap_s": 1, "bootstrap_period_s": 0.2, "update_period_s": 1, "discovery_period_s": 1, "retry_s": 0.5}
+# Nodes of SOMER become roots by chance, 9 % of them at the start, and draw again after `out_period_s` without a tree,
+# 15 s as published (thesis 4.3.1). Three nodes start without a root three times in four.
 QUICK: dict[str, dict[str, Any]] = {
     "flooding": {},
     "waymark": {},
     "ps-maodv": {"refresh_period_s": 1.0},
-    "somer": {"refresh_period_s": 1.0, "advertisement_period_s": 1.0},
+    "somer": {"refresh_period_s": 1.0, "advertisement_period_s": 1.0, "out_period_s": 1.0},
     "somer-plus": {"refresh_period_s": 1.0, "advertisement_period_s": 1.0},
     "odmrp": {},
     "georendezvous": {},
@@ -265,6 +300,7 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow("every protocol in real time")
 def test_every_protocol_works_with_signatures(tmp_path: Path) -> None:
     """All at the same time, each in a network of its own: three nodes in a row."""
 
@@ -293,8 +329,7 @@ def test_every_protocol_works_with_signatures(tmp_path: Path) -> None:
                 if members.got["c"]:
                     break
                 members.nodes["a"].publish("fire/north")
-            if name != "somer":  # as published it may leave a row of three in two trees for a minute, by its addresses
-                assert members.got["c"], f"{name}: {[members.lost(who) for who in members.nodes]}"
+            assert members.got["c"], f"{name}: {[members.lost(who) for who in members.nodes]}"
             for who in members.nodes:
                 assert not members.lost(who).keys() & {"unsigned", "forged statement", "forged", "forbidden"}, name
         finally:
@@ -380,6 +415,7 @@ def test_a_peer_over_its_quota_is_not_heard(tmp_path: Path) -> None:
         members.nodes["alice"].subscribe(parse_interest("topics", "**"))
         for _ in range(60):
             members.nodes["bob"].publish("fire/north")
+            await asyncio.sleep(0)  # each in a datagram of its own
         await members.until(lambda: members.lost("alice").get("quota", 0) >= 40)
         assert 10 <= len(members.got["alice"]) <= 20
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from roamcast.trace.summary import summarise
@@ -118,3 +119,20 @@ def test_lives_of_a_node_do_not_overlap() -> None:
         run(crash, Incident(what="leave", node=1, from_s=6.0))
     with pytest.raises(ValueError, match="a node below 3"):
         run(Incident(what="pause", node=3, from_s=4.0))
+
+
+def test_what_an_application_does_during_a_pause_happens_in_order_even_if_the_node_leaves() -> None:
+    scenario = msgspec.structs.replace(
+        run().scenario,
+        workload=Workload(publisher_share=1.0, selectivity=0.5, resubscribe_period_s=2.0),
+        faults=Faults(
+            incidents=(
+                Incident(what="pause", node=1, from_s=3.0, until_s=15.0),
+                Incident(what="leave", node=1, from_s=9.0),
+            )
+        ),
+    )
+    rows = simulate(Run(scenario=scenario)).recorder.table().to_pylist()
+    asked = [(row["t"], row["kind"]) for row in rows if row["node"] == 1 and "subscribed" in row["kind"]]
+    assert [kind for _, kind in asked][:5] == ["subscribed", *["unsubscribed", "subscribed"] * 2]
+    assert len({t for t, _ in asked if t > 3.0}) >= 5  # one after another, so that the trace tells which was the last

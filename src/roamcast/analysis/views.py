@@ -26,6 +26,7 @@ from roamcast.analysis.measures import measure_runs
 from roamcast.analysis.places import place_measures
 from roamcast.analysis.summaries import STATISTICS, in_long_form, summarise_points
 from roamcast.analysis.traces import RUN, of_kind, read_traces
+from roamcast.campaign.plan import RUN_COLUMNS, SWEEPS
 from roamcast.campaign.store import Store
 from roamcast.errors import ConfigurationError
 from roamcast.trace.measures import RUN_MEASURES
@@ -116,7 +117,7 @@ def _rows_views(read: Callable[[], DataFrame]) -> dict[str, Maker]:
 
 
 def _runs(store: Store) -> pd.DataFrame:
-    plan = store.plan().drop_columns("run").to_pandas()
+    plan = _plan(store).drop(columns="run")
     outcomes = store.outcomes()
     over = [outcomes.get(name) for name in plan["run_id"]]
     told: dict[str, Any] = {
@@ -127,8 +128,18 @@ def _runs(store: Store) -> pd.DataFrame:
     return plan.assign(**told)
 
 
+def _plan(store: Store) -> pd.DataFrame:
+    """The plan, where swept settings whose values are all numbers are numbers."""
+    plan = store.plan().to_pandas()
+    for column in plan.columns.difference([*RUN_COLUMNS.names, SWEEPS]):
+        numbers = pd.to_numeric(plan[column], errors="coerce")
+        if (numbers.notna() == plan[column].notna()).all() and numbers.notna().any():
+            plan[column] = numbers.astype("float64")
+    return plan
+
+
 def _points(store: Store) -> pd.DataFrame:
-    plan = store.plan().drop_columns(["run", "run_id", "seed"]).to_pandas()
+    plan = _plan(store).drop(columns=["run", "run_id", "seed"])
     return plan.drop_duplicates("point").sort_values("point")
 
 

@@ -16,7 +16,7 @@ snapshot again, so it never misses anything in silence.
 **Limits.** Everything a client can make large is bounded (`Limits`). The server listens on the loopback interface
 unless told otherwise. It answers only if it is asked for by a name of its own, so a page from elsewhere cannot make its
 own host name point here. A request that changes something must be JSON from a page of this server, so a page from
-elsewhere cannot send one either. On another interface than loopback, whoever reaches the port may use the application.
+elsewhere cannot send one either. Off loopback, anyone who reaches the port may use the application.
 """
 
 import asyncio
@@ -109,8 +109,7 @@ class Feed:
 
     def _join(self) -> "asyncio.Queue[bytes | None]":
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        for message in self._snapshot():
-            queue.put_nowait(_encoded(message))
+        queue.put_nowait(b"".join(map(_encoded, self._snapshot())))  # one entry, however much it is
         self._pages.append(queue)
         return queue
 

@@ -1,9 +1,9 @@
-"""Roamcast beside ns-3 and SimPy: the same loads, one after the other on the same machine.
+"""Roamcast beside ns-3, SimPy and plain C++: the same loads, one after the other on the same machine.
 
 Every simulator is a program that is given a load (`bench/load.py`) and a seed, runs in a process of its own and says
 how long it computed and what came out. Layout, sources and times are the load's; the seed decides backoffs, jitter and
 bit errors. Simulators take turns, so that a machine that slows down slows all of them down. Times are medians over the
-runs, reach and delay means. The ns-3 and SimPy programs are ours (`peers/`).
+runs, reach and delay means. The other programs are ours (`peers/`).
 """
 
 from collections.abc import Callable, Iterable
@@ -21,6 +21,7 @@ from roamcast.errors import ConfigurationError
 
 NS3 = "ns-3"
 SIMPY = "SimPy"
+LIMIT = "C++ limit"
 COMPILED, INTERPRETED = (f"Roamcast, {form}" for form in FORMS)
 
 DURATIONS_S = {50: 40.0, 250: 10.0, 1000: 5.0}
@@ -83,11 +84,13 @@ class Comparison(msgspec.Struct, frozen=True):
         return reference.cpu_s_per_simulated_s / measurement.cpu_s_per_simulated_s
 
 
-def simulators(ns3: Path | None, simpy: tuple[Path, Path] | None) -> list[Simulator]:
+def simulators(ns3: Path | None, simpy: tuple[Path, Path] | None, limit: Path | None = None) -> list[Simulator]:
     """Those at hand; `simpy` is a Python that has it, and our program."""
     found = [Simulator(NS3, (str(ns3),))] if ns3 else []
     if simpy:
         found.append(Simulator(SIMPY, (str(simpy[0]), str(simpy[1])), unicast=False))
+    if limit:
+        found.append(Simulator(LIMIT, (str(limit),), unicast=False))
     found += [Simulator(name, WORKER, form=form) for name, form in zip((COMPILED, INTERPRETED), FORMS, strict=True)]
     return found
 

@@ -7,7 +7,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-APPLICATIONS: dict[str, str] = {}
+APPLICATIONS: dict[str, str] = {
+    "flood-watch": "Water depths for rescue teams, computed by brokers on vehicles.",
+    "golf-forum": "What happens on a golf course, told by the gallery.",
+}
 """Name and what it is. `golf-forum` is the function `golf_forum` of the module `roamcast.cli.app_golf_forum`."""
 
 

@@ -25,6 +25,7 @@ def peers(
     ns3: Annotated[Path | None, typer.Option(help="Our ns-3 program, built (make bench-peers does).")] = None,
     simpy_python: Annotated[Path | None, typer.Option(help="A Python that has SimPy.")] = None,
     simpy_program: Annotated[Path, typer.Option(help="Our SimPy program.")] = Path("peers/simpy_flood.py"),
+    limit: Annotated[Path | None, typer.Option(help="Our C++ program, built (make bench-peers does).")] = None,
     nodes: Annotated[list[int] | None, typer.Option(help="Network sizes, repeatable (50, 250, 1000).")] = None,
     duration_s: Annotated[
         float | None, typer.Option("--duration", min=2, help="Simulated seconds of floods (40, 10, 5 by size).")
@@ -34,10 +35,10 @@ def peers(
     directory: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Time floods and unicasts beside ns-3 and SimPy, those that are given."""
+    """Time floods and unicasts beside ns-3, SimPy and plain C++, those that are given."""
     simpy = (simpy_python, simpy_program) if simpy_python else None
     loads = peers_bench.loads(nodes or list(peers_bench.DURATIONS_S), duration_s, layout or [], runs)
-    comparison = peers_bench.compare(peers_bench.simulators(ns3, simpy), loads, _tell)
+    comparison = peers_bench.compare(peers_bench.simulators(ns3, simpy, limit), loads, _tell)
     if directory is not None:
         store(directory, comparison)
     if json:

@@ -1,6 +1,8 @@
 """`roamcast key`: the key file that the members of a network share (`live/keys.py`), its authority
 (`live/authority.py`) and the identities of its nodes (`live/identity.py`)."""
 
+import secrets
+import sys
 import time
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ import msgspec
 import typer
 
 from roamcast.cli.output import console, print_json
+from roamcast.doors.access import change_user, password_line, token_line
 from roamcast.errors import ConfigurationError
 from roamcast.live.authority import Authority, new_authority
 from roamcast.live.identity import PUBLIC_BYTES, Certificate, Statement, new_identity, read_identity
@@ -198,6 +201,46 @@ def _public_key(text: str) -> bytes:
 
 def _when(time_s: float) -> str:
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds")
+
+
+@app.command()
+def user(
+    file: Annotated[Path, typer.Argument(help="The file of users of a door; it is made if there is none.")],
+    name: Annotated[str, typer.Argument(help="The user's name.")],
+    token: Annotated[
+        bool, typer.Option("--token", help="A token instead of a password; it is made and shown once.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Forget the user.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a user of a node's doors, or change the password.
+
+    The password is the first line of standard input. Files of mosquitto_passwd are understood, too.
+
+    Example: roamcast key user clients.users alice
+    """
+    secret = ""
+    if remove:
+        line = None
+    elif token:
+        secret = secrets.token_urlsafe(24)
+        line = token_line(name, secret)
+    else:
+        line = password_line(name, _password())
+    change_user(file, name, line)
+    if as_json:
+        print_json({"file": str(file), "user": name, **({"token": secret} if secret else {})})
+    elif secret:
+        typer.echo(secret)
+    else:
+        console().print(f"{file}: {'forgot' if remove else 'knows'} {name}", highlight=False)
+
+
+def _password() -> str:
+    password: str = typer.prompt("Password", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()
+    if not password.strip("\r\n"):
+        raise ConfigurationError("password: is empty; write it as the first line of standard input")
+    return password.strip("\r\n")
 
 
 def _tell(file: Path, ring: KeyRing, as_json: bool) -> None:

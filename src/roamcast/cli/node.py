@@ -32,6 +32,7 @@ from roamcast.cli.node_output import LogSettings, Printer, log_settings
 from roamcast.cli.service import Service, unit
 from roamcast.cli.settings import assignments, size_m
 from roamcast.delivery.settings import MIB, DeliverySettings
+from roamcast.doors.gate import is_internal
 from roamcast.doors.opening import open_doors
 from roamcast.doors.settings import DoorSettings, door_settings
 from roamcast.errors import ConfigurationError
@@ -42,6 +43,7 @@ from roamcast.library.nodes import Node as SharedNode
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
+from roamcast.live.loop import run
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.live.notices import Level, Notice
 from roamcast.protocols.api import Point, Site
@@ -151,7 +153,7 @@ def node(
     elif print_config:
         typer.echo(as_toml(context), nl=False)
     else:
-        asyncio.run(_run(_plan(context.params), None if config is None else partial(_plan_again, context, config)))
+        run(_run(_plan(context.params), None if config is None else partial(_plan_again, context, config)))
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -191,7 +193,7 @@ def _plan(options: Mapping[str, Any]) -> _Plan:
         group=group,
         peers=links,
         interfaces=tuple(options["interfaces"] or []),
-        discover=options["discover"],
+        discover=options["discover"] or None,
         port=options["port"],
         position=None if options["position"] is None else _point("--position", options["position"]),
         site=_site(options["site"], options["range_m"], dependencies),
@@ -351,6 +353,8 @@ class _Application:
     def _delivered(self, delivery: Delivery) -> None:
         if self._shared is not None:
             self._shared.deliver(delivery)
+        if is_internal(delivery.event.content):
+            return
         if delivery.subscription:
             if delivery.subscription in map(str, self._wanted):
                 self._show_named(delivery)

@@ -18,7 +18,7 @@ import typer
 from roamcast.errors import ConfigurationError
 
 FILE_BYTES_MAX = 1 << 20
-NOT_IN_FILE = {"config", "print_config", "print_unit", "help"}
+NOT_IN_FILE = {"config", "print_config", "print_unit", "help", "demo", "simulate", "export", "stay"}
 SET = "settings"  # the parameter behind --set
 DOORS = "doors"  # the parameter behind --door
 DOOR_FILES = {"users", "password_file"}  # names of files in the table of a door
@@ -48,9 +48,9 @@ def reread(context: typer.Context, path: Path) -> dict[str, Any]:
     return options | given(context)
 
 
-def as_toml(context: typer.Context) -> str:
+def as_toml(context: typer.Context, command: str = "node") -> str:
     """A file to start from: every option with its help, in use those that differ from their default."""
-    lines = ["# roamcast node --config FILE"]
+    lines = [f"# roamcast {command} --config FILE"]
     parameters: list[str] = []
     tables: list[str] = []
     for name, option in _options(context).items():
@@ -170,9 +170,13 @@ def _example(option: Any) -> Any:
     return [] if option.multiple else False if option.is_flag else ""
 
 
+def _toml_key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_toml_key(name)} = {_toml(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, bool | int | float):

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from roamcast.cli.lines import Lines
+from roamcast.doors.envelope import opened
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.live.endpoints import Endpoint
@@ -103,10 +104,11 @@ class Printer:
         """`then` is called in another thread when the line has been written."""
         event = delivery.event
         content = msgspec.json.encode(event.content).decode()  # a peer's text may not steer the terminal
+        attributes, body = opened(event.payload)
         try:
-            payload = {"payload": event.payload.decode()}
+            payload = {"payload": body.decode()}
         except UnicodeDecodeError:
-            payload = {"payload_base64": b64encode(event.payload).decode()}
+            payload = {"payload_base64": b64encode(body).decode()}
         fields = {
             "event_id": event.id,
             "publisher": event.publisher,
@@ -115,6 +117,7 @@ class Printer:
             "hops": delivery.hops,
             "latency_ms": 1000 * delivery.latency_s,
             **({"again": True} if delivery.again else {}),
+            **({"attributes": attributes} if attributes else {}),
         }
         said = " ".join(msgspec.json.encode(text).decode() for text in payload.values() if text)
         how = f"{delivery.hops} hops, {1000 * delivery.latency_s:.1f} ms" + (", again" if delivery.again else "")

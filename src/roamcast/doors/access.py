@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import os
 import secrets
 from pathlib import Path
 
@@ -78,6 +79,25 @@ def read_users(path: Path, field: str = "users") -> Users:
                 f"{field}: {path}, line {number}: write NAME:$7$... or NAME:$token$..., as `roamcast key user` does"
             ) from None
     return users
+
+
+def change_user(path: Path, name: str, line: str | None) -> None:
+    """Gives the user this line in the file, or none; only its owner can read the file."""
+    lines: list[str] = []
+    if path.exists():
+        read_users(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+    kept = [each for each in lines if each.partition(":")[0] != _name(name)]
+    if line is None and len(kept) == len(lines):
+        raise ConfigurationError(f"users: {path} has no user {name!r}")
+    try:
+        beside = path.with_name(f"{path.name}.new")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(f"{each}\n" for each in (*kept, *([] if line is None else [line])))
+        beside.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"users: cannot write {path}: {error.strerror or error}") from None
 
 
 def _add(users: Users, name: str, secret: str) -> None:

@@ -24,7 +24,14 @@ from roamcast.live.notices import Level, Notice
 if TYPE_CHECKING:
     from roamcast.doors.tracing import Tracing
 
+INTERNAL = "$roamcast/"
+"""What doors tell each other is below this; clients neither publish nor see it."""
+
 DOORS = ("http", "metrics", "mqtt")
+
+
+def is_internal(content: Content) -> bool:
+    return isinstance(content, str) and content.startswith(INTERNAL)
 
 
 class ForbiddenError(ConfigurationError):
@@ -39,6 +46,15 @@ class Arrival(msgspec.Struct, frozen=True):
     payload: bytes
     hops: int
     latency_s: float
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """How an event is to be treated, as in `roamcast.Node.publish`."""
+
+    ttl_s: float | None = None
+    priority: float = 1.0
+    custody: int = 0
+    timeout_s: float = 10.0
 
 
 def as_json(arrival: Arrival) -> dict[str, Any]:
@@ -91,29 +107,48 @@ class Gate:
         access: Access,
         attributes: Mapping[str, str] | None = None,
         cause: int = NO_EVENT,
+        terms: Terms | None = None,
     ) -> Published:
         """Publishes a client's event, if it is allowed to; everybody at this node may receive it, too."""
-        if not access.may_publish(user, content):
+        if is_internal(content) or not access.may_publish(user, content):
             raise ForbiddenError(f"publish: {user} may not publish {content!r}")
         carried = dict(attributes or {})
         if self.tracing is None:
-            published = await self._publish(content, payload, carried, cause)
+            published = await self._publish(content, payload, carried, cause, terms or Terms())
         else:
             with self.tracing.publishing(content, carried, cause) as span:
-                published = await self._publish(content, payload, carried, cause)
+                published = await self._publish(content, payload, carried, cause, terms or Terms())
                 self.tracing.published(span, published.event)
         self.published[door] += 1
         return published
 
-    async def _publish(self, content: Content, payload: bytes, attributes: dict[str, str], cause: int) -> Published:
-        return await self.node.publish(content, wrapped(payload, attributes), cause=cause, here=True)
+    async def _publish(
+        self, content: Content, payload: bytes, attributes: dict[str, str], cause: int, terms: Terms
+    ) -> Published:
+        return await self.node.publish(
+            content,
+            wrapped(payload, attributes),
+            cause=cause,
+            here=True,
+            ttl_s=terms.ttl_s,
+            priority=terms.priority,
+            custody=terms.custody,
+            timeout_s=terms.timeout_s,
+        )
 
-    def subscribe(self, text: str, *, user: str, access: Access, queue_max: int) -> Subscription:
-        """Events for one client, if it is allowed to have them."""
+    async def publish_again(self, content: str, payload: bytes, attributes: Mapping[str, str], cause: Event) -> None:
+        """Publishes what was published here before, for nodes that ask."""
+        await self.node.publish(content, wrapped(payload, attributes), cause=cause)
+
+    def subscribe(
+        self, text: str, *, user: str, access: Access, queue_max: int, durable: str = "", ordered: bool = False
+    ) -> Subscription:
+        """Events for one client, if it is allowed to have them. Names of durable subscriptions are each user's own."""
         interest = self.interest(text)
         if not access.may_subscribe(user, interest):
             raise ForbiddenError(f"subscribe: {user} may not subscribe {text!r}")
-        return self.node.subscribe(interest, queue_max=queue_max)
+        name = f"{user}/{durable}" if durable else ""
+        return self.node.subscribe(interest, queue_max=queue_max, durable=name, ordered=ordered)
 
     def arrival(self, delivery: Delivery) -> Arrival:
         attributes, payload = opened(delivery.event.payload)

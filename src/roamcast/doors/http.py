@@ -5,6 +5,9 @@
 - `GET /socket`: a WebSocket (`sockets.py`).
 - `GET /health`: whether the node works, and how many neighbours it has.
 
+`?ttl_s=`, `?priority=`, `?custody=` and `?timeout_s=` of a POST, `&durable=NAME` and `&ordered` of a GET are those of
+`roamcast.Node`. A durable subscription goes on while its client is away; an event is acknowledged when it was written.
+
 For languages other than `topics` the content is `POST /events?content=...`. The headers `traceparent` and `tracestate`
 travel with an event. `Roamcast-Cause: ID` names the event that led to this one.
 """
@@ -16,7 +19,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from roamcast.doors import cloudevents
-from roamcast.doors.gate import Gate, as_json
+from roamcast.doors.gate import Gate, Terms, as_json, is_internal
 from roamcast.doors.settings import HttpEntry
 from roamcast.doors.sockets import Socket
 from roamcast.doors.web import USER, WebDoor
@@ -25,6 +28,8 @@ from roamcast.events import NO_EVENT, Content
 from roamcast.live.node import EVENT_BYTES_MAX
 
 BODY_TIMEOUT_S = 20.0
+TIMEOUT_MAX_S = 60.0
+CUSTODY_MAX = 1000
 KEEP_ALIVE_S = 15.0  # a silent stream sends a comment this often, which finds clients that are gone
 SOCKET_MESSAGE_BYTES_MAX = 2 * EVENT_BYTES_MAX  # a payload in base64 is larger than the event
 
@@ -67,10 +72,11 @@ class HttpDoor(WebDoor):
             access=self.access,
             attributes=attributes,
             cause=_cause(request.headers.get("Roamcast-Cause")),
+            terms=_terms(request),
         )
         event = published.event
-        answer = {"event_id": event.id, "time_s": event.time_s, "neighbours": published.neighbours}
-        return web.json_response(answer, status=202)
+        known = {"neighbours": published.neighbours, "stored": published.stored, "custody": published.custody}
+        return web.json_response({"event_id": event.id, "time_s": event.time_s, **known}, status=202)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         wanted = request.query.getall("subscribe", [])
@@ -79,8 +85,14 @@ class HttpDoor(WebDoor):
         form = request.query.get("format", "json")
         if form not in ("json", "cloudevents"):
             raise ConfigurationError(f"format: {form[:40]!r} is unknown; allowed: json, cloudevents")
-        text = " ".join(wanted)
-        subscription = self.gate.subscribe(text, user=request[USER], access=self.access, queue_max=self.entry.queue)
+        subscription = self.gate.subscribe(
+            " ".join(wanted),
+            user=request[USER],
+            access=self.access,
+            queue_max=self.entry.queue,
+            durable=request.query.get("durable", ""),
+            ordered="ordered" in request.query,
+        )
         response = web.StreamResponse(
             headers={hdrs.CONTENT_TYPE: "text/event-stream", hdrs.CACHE_CONTROL: "no-store", "X-Accel-Buffering": "no"}
         )
@@ -96,6 +108,8 @@ class HttpDoor(WebDoor):
                     await response.write(f"event: lost\ndata: {lost}\n\n".encode())
                 if delivery is None:
                     await response.write(b": alive\n\n")
+                    continue
+                if is_internal(delivery.event.content):
                     continue
                 arrival = self.gate.arrival(delivery)
                 shown = (
@@ -164,6 +178,16 @@ def _trace(request: web.Request) -> dict[str, str]:
     if "traceparent" in found:
         cloudevents.checked_traceparent(found["traceparent"])
     return found
+
+
+def _terms(request: web.Request) -> Terms:
+    try:
+        terms = msgspec.convert(dict(request.query), Terms, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"query: {error}") from None
+    if not 0 <= terms.timeout_s <= TIMEOUT_MAX_S or not 0 <= terms.custody <= CUSTODY_MAX:
+        raise ConfigurationError(f"query: timeout_s is at most {TIMEOUT_MAX_S:g}, custody at most {CUSTODY_MAX}")
+    return terms
 
 
 def _cause(text: str | None) -> int:

@@ -21,7 +21,7 @@ from aiohttp import WSMsgType, web
 
 from roamcast.doors.access import Access
 from roamcast.doors.cloudevents import checked_traceparent
-from roamcast.doors.gate import Gate, as_json
+from roamcast.doors.gate import Gate, as_json, is_internal
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT
 from roamcast.library.nodes import Subscription
@@ -135,6 +135,8 @@ class Socket:
                 self._gate.lost[DOOR] += subscription.lost - lost
                 lost = subscription.lost
                 await self._send({"kind": "lost", "interest": text, "events": lost})
+            if is_internal(delivery.event.content):
+                continue
             await self._send({"kind": "delivered", "interest": text, **as_json(self._gate.arrival(delivery))})
             self._gate.delivered[DOOR] += 1
 

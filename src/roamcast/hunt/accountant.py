@@ -21,8 +21,6 @@ import pyarrow as pa
 
 COLUMNS = ["t", "kind", "node", "peer", "event_id", "value", "category", "detail", "shortest_hops"]
 KINDS = {"subscribed", "unsubscribed", "published", "delivered", "fault"}
-ORDER = {"unsubscribed": 0, "subscribed": 1}
-"""At the same instant, who wants what is settled before anything is published."""
 
 
 class Debt(NamedTuple):
@@ -49,15 +47,14 @@ class Books(NamedTuple):
 
 def account(table: pa.Table) -> Books:
     """The books of a run."""
-    rows = [row for row in table.select(COLUMNS).to_pylist() if row["kind"] in KINDS]
-    rows.sort(key=lambda row: (row["t"], ORDER.get(row["kind"], 2)))
-    return _Clerk().account(rows)
+    return _Clerk().account([row for row in table.select(COLUMNS).to_pylist() if row["kind"] in KINDS])
 
 
 class _Clerk:
     def __init__(self) -> None:
         self._wanted: dict[int, dict[tuple[str, str], None]] = {}
         self._published: dict[int, dict[str, Any]] = {}
+        self._unsettled: list[dict[str, Any]] = []  # publications of this instant
         self._first_s: dict[tuple[int, int], float] = {}
         self._in_this_life: dict[int, set[int]] = {}
         self._highest: dict[tuple[int, int], int] = {}  # (node, publisher) -> latest event in this life
@@ -68,18 +65,21 @@ class _Clerk:
     def account(self, rows: list[dict[str, Any]]) -> Books:
         for row in rows:
             node = row["node"]
+            self._settle(row["t"])
             match row["kind"]:
                 case "subscribed":
                     self._wanted.setdefault(node, {})[row["category"], row["detail"]] = None
                 case "unsubscribed":
                     self._wanted.get(node, {}).pop((row["category"], row["detail"]), None)
                 case "published":
-                    self._owe(row)
+                    self._published[row["event_id"]] = row
+                    self._unsettled.append(row)
                 case "delivered":
                     self._receive(row)
                 case "fault":
                     self._in_this_life.pop(node, None)
                     self._highest = {key: value for key, value in self._highest.items() if key[0] != node}
+        self._settle(float("inf"))
         lost = [debt for debt in self._debts if (debt.event_id, debt.node) not in self._first_s]
         paid = {key: self._first_s[key] for debt in self._debts if (key := (debt.event_id, debt.node)) in self._first_s}
         delays_s = {key: t_s - self._published[key[0]]["t"] for key, t_s in paid.items()}
@@ -96,8 +96,12 @@ class _Clerk:
             debts=self._debts,
         )
 
+    def _settle(self, t_s: float) -> None:
+        """Who wants what is settled at the end of an instant, and so is who should get what was published in it."""
+        while self._unsettled and self._unsettled[0]["t"] < t_s:
+            self._owe(self._unsettled.pop(0))
+
     def _owe(self, row: dict[str, Any]) -> None:
-        self._published[row["event_id"]] = row
         hops = row["shortest_hops"]
         for node in sorted(self._wanted):
             if node != row["node"] and self._wants(node, row):

@@ -13,6 +13,13 @@ from roamcast.checkers import (
     check_roles,
 )
 from roamcast.checkers.floods import SentOnce
+from roamcast.checkers.soft_state import (
+    check_cursor_bounds,
+    check_mesh_bounds,
+    check_mesh_expiry,
+    check_shelf_bounds,
+    check_shelf_expiry,
+)
 from roamcast.checkers.trees_at_rest import check_one_tree, check_roots_exist
 from roamcast.hunt.case import Case
 from roamcast.protocols.trees.parameters import TreeParameters
@@ -51,6 +58,9 @@ def checkers_of(case: Case, simulation: Simulation) -> list[Checker]:
     of: dict[str, Callable[[Case, Simulation], Iterator[Checker]]] = {
         **dict.fromkeys(("flooding", "gossip"), _floods),
         **dict.fromkeys(TREES, _trees),
+        "odmrp": _odmrp,
+        "georendezvous": _georendezvous,
+        "overlays": _overlays,
         "waymark": _waymark,
     }
     rule = of.get(protocol)
@@ -77,6 +87,28 @@ def _trees(case: Case, simulation: Simulation) -> Iterator[Checker]:
         yield Late(case.settled_s, check_roots_exist)
         if case.run.protocol in SINGLE_TREES:
             yield Late(case.settled_s, check_one_tree)
+
+
+def _on_time(case: Case) -> bool:
+    """Whether all nodes look at their state when they should, on a clock that runs true."""
+    late = {"pause", "clock-jump", "clock-drift"}
+    return not late & {str(incident.what) for incident in case.run.scenario.faults.incidents}
+
+
+def _odmrp(case: Case, simulation: Simulation) -> Iterator[Checker]:
+    yield check_mesh_bounds
+    if _on_time(case):
+        yield check_mesh_expiry
+
+
+def _georendezvous(case: Case, simulation: Simulation) -> Iterator[Checker]:
+    yield check_shelf_bounds
+    if _on_time(case):
+        yield check_shelf_expiry
+
+
+def _overlays(case: Case, simulation: Simulation) -> Iterator[Checker]:
+    yield check_cursor_bounds
 
 
 def _waymark(case: Case, simulation: Simulation) -> Iterator[Checker]:

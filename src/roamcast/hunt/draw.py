@@ -47,6 +47,14 @@ BRISK: dict[str, dict[str, str | int | float | bool]] = {
 """Half of all cases have short periods, so that a short run sees many of them."""
 
 
+COMPLETE: dict[str, dict[str, str | int | float | bool]] = {
+    **{tree: {"report_again": 3} for tree in ("ps-maodv", "sp-combo", "dsapst", "somer-plus")},
+    "overlays": {"broker_share": 1.0},
+}
+"""What promises need. Trees as published report an interest once, and so never make good for a report that was lost
+after its link had acknowledged it. A part of the network without a broker delivers nothing."""
+
+
 def draw_case(master: int, number: int, protocol: str) -> Case:
     """The case of this number; nothing else decides it."""
     random = derive(master, "hunt", protocol, number)
@@ -58,8 +66,7 @@ def draw_case(master: int, number: int, protocol: str) -> Case:
 
 
 def _healing(random: Random, protocol: str, parameters: dict[str, Any], seed: int) -> Case:
-    if protocol == "overlays":
-        parameters["broker_share"] = 1.0  # a part of the network without a broker delivers nothing
+    parameters |= COMPLETE.get(protocol, {})
     promised = promise(protocol, parameters)
     assert promised is not None
     nodes = random.choice((2, 4, 7, 10, 14, 20, 25))

@@ -8,6 +8,7 @@ links leads to. `heal_s` after the last fault, every event arrives `within_s`.
 | flooding | none on a radio without loss; with loss an event is lost where all copies that a node would hear are |
 | gossip | beyond `certain_hops` an event arrives with a probability; nodes within two hops get it for certain |
 | somer | none of its rules makes it complete at rest (thesis, chapter 6, measures what arrives): no promise |
+| all trees | with `report_again`; as published, a report that its link acknowledged is never sent again |
 | overlays | needs a broker: a component of the network without one delivers nothing |
 | all | nodes whose clock was set to run fast or slow are judged after it runs true again |
 """
@@ -47,7 +48,8 @@ def _tree(parameters: Any) -> Promise:
     """Silence makes either end of a link forget the other; a refresh and the linger time come on top. Three of these,
     because a merge may follow a merge."""
     agreement_s = parameters.silence_s + parameters.refresh_period_s + parameters.linger_s + 3.0
-    return Promise(3 * agreement_s + 10.0, 2.0)
+    again_s = parameters.report_again * parameters.refresh_period_s * (1 + parameters.jitter)
+    return Promise(3 * agreement_s + 2 * again_s + 10.0, 2.0)
 
 
 def _trees_and_roots(parameters: Any) -> Promise:

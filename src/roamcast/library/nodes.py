@@ -21,13 +21,18 @@ from roamcast.delivery.holdings import WORTH_MAX as PRIORITY_MAX
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event
-from roamcast.interests import LANGUAGES, Interest, parse_interest
+from roamcast.interests import LANGUAGES, Interest, XPaths, parse_interest
+from roamcast.interests.content import register
 from roamcast.live import node as live
+from roamcast.live.activity import Activity
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.journal import Standing
 from roamcast.live.keys import read_ring
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
+from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
+from roamcast.protocols.overlays.modulators.dialect import is_python, translate
+from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
 BACKLOG_MAX = 64
 """Frames that may wait in the node before `publish` waits too."""
@@ -166,7 +171,7 @@ class Node:
         peers: Sequence[str] = (),
         broadcast: str | None = None,
         interfaces: Sequence[str] = (),
-        discover: bool = False,
+        discover: bool | None = None,
         port: int = PORT,
         key: str | Path | None = None,
         identity: str | Path | None = None,
@@ -178,10 +183,14 @@ class Node:
         journal: str | Path | None = None,
         sync: str = "normal",
         delivery: DeliverySettings | None = None,
+        schemas: Sequence[str | Path] = (),
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> None:
         """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
-        address the node finds its neighbours on the machine's interfaces. The address may follow from the identity.
-        `repair` and `journal` are explained in the guide, "Delivery you can count on"."""
+        address the node finds its neighbours on the machine's interfaces, unless `discover` is False. The address may
+        follow from the identity. `repair` and `journal` are explained in the guide, "Delivery you can count on".
+        `schemas` are XML Schema files with more event types for documents. `on_activity` is told of events that are
+        heard and of what the protocol does, while it happens."""
         if language not in LANGUAGES:
             raise ConfigurationError(f"language: {language!r} is unknown; allowed: {', '.join(LANGUAGES)}")
         group = None if broadcast is None else parse_endpoint("broadcast", broadcast)
@@ -213,6 +222,9 @@ class Node:
             sync=sync,
             delivery=delivery or DeliverySettings(),
         )
+        for schema in schemas:
+            register(Path(schema).read_text("utf-8-sig"))
+        self._on_activity = on_activity
         self._subscriptions: list[Subscription] = []
         self._named = 0
         self._observers: list[Callable[[live.Delivery], None]] = []
@@ -226,13 +238,16 @@ class Node:
         node._subscriptions = []
         node._named = 0
         node._observers = []
+        node._on_activity = None
         node._node = running
         return node
 
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(self._settings, self.deliver, on_refused=self._refused)
+        self._node = await live.Node.open(
+            self._settings, self.deliver, on_refused=self._refused, on_activity=self._on_activity
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -249,6 +264,11 @@ class Node:
         """Where it listens, "HOST:PORT"; empty if it finds its neighbours on interfaces alone."""
         listens = self._running.listens
         return "" if listens is None else f"{listens[0]}:{listens[1]}"
+
+    @property
+    def neighbours(self) -> list[int]:
+        """The addresses of nodes that were heard lately, ascending."""
+        return self._running.discovery.paths.nodes
 
     @property
     def counters(self) -> dict[str, Any]:
@@ -350,6 +370,15 @@ class Node:
         self._subscriptions.append(subscription)
         return subscription
 
+    def subscribe_values(
+        self, event_type: str, wishes: Mapping[str, Wish], *, queue_max: int = QUEUE_MAX
+    ) -> Subscription:
+        """Asks for documents by what a form says: for each path a value, a list of words, or a pair of numbers as a
+        range. It takes no XPath, for devices that have none; the language must be content."""
+        if self._settings.language != "content":
+            raise ConfigurationError(f"language: {self._settings.language!r} has no documents; must be content")
+        return self.subscribe(XPaths.of(term_of_pairs(event_type, wishes)), queue_max=queue_max)
+
     def _subscribe_by_name(self, asked: Interest, queue_max: int, *, durable: str, ordered: bool) -> Subscription:
         self._named += 1
         subscription = Subscription(self, asked, queue_max, name=durable or f"\0{self._named}")
@@ -367,6 +396,10 @@ class Node:
             subscription.close()
         self._running.durability.forget(durable)
 
+    def require_subscribable(self, interest: str | Interest) -> None:
+        """Raises what `subscribe` would, if this node's certificate does not allow the interest."""
+        self._running.require_subscribable(self._interest(interest))
+
     def observe(self, call: Callable[[live.Delivery], None]) -> None:
         """`call` is told of every delivery before the subscriptions are; it asks for nothing itself."""
         self._observers.append(call)
@@ -378,6 +411,15 @@ class Node:
     def move(self, x_m: float, y_m: float) -> None:
         """The node is here now, in metres."""
         self._running.move((x_m, y_m))
+
+    def link(self, peers: Sequence[str]) -> None:
+        """Has static links with these endpoints, "HOST:PORT", from now on, instead of those it had, and hears nobody
+        else there: a network that changes, on one machine. Both ends of a link must know of it."""
+        self._running.link(tuple(parse_endpoint("peers", peer) for peer in peers))
+
+    def set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """The protocol begins again with these parameters. Subscriptions and advertisements stay."""
+        self._running.set_parameters(dict(parameters))
 
     @property
     def _running(self) -> live.Node:
@@ -440,7 +482,14 @@ class Node:
         self._running.durability.acknowledge(name, event_id)
 
 
+def wasm_modulator(module: str | Path | bytes) -> str:
+    """A WebAssembly module, or the file that has it, as a modulator for `Node.subscribe`."""
+    binary = module if isinstance(module, bytes) else Path(module).read_bytes()
+    return wasm_source(binary)
+
+
 def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    source = translate(source) if is_python(source) else source
     try:
         return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)
     except msgspec.ValidationError as error:

@@ -104,10 +104,14 @@ class Discovery:
             self._mention_missing(self._ports)
 
     def set_static(self, static: tuple[Endpoint, ...]) -> None:
-        """These are the static links from now on."""
-        self._static = static
+        """These are the static links from now on. Neighbours at the end of a link that is no more are forgotten."""
+        before, self._static = self._static, static
+        for node in self._host.link.neighbours.at(set(before) - set(static)):
+            self._host.link.neighbours.forget(node)
+            self.paths.forget(node)
         self._route()
-        self._start_burst()
+        if not set(static) <= set(before):
+            self._start_burst()
 
     def close(self) -> None:
         for timer in (self._beacon, self._answer):

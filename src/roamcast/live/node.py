@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,11 @@ from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
 from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
+from roamcast.live.activity import Activity
 from roamcast.live.codec import Codec
 from roamcast.live.discovery import Discovery
 from roamcast.live.durability import Durability, message_union
-from roamcast.live.endpoints import Endpoint, open_socket
+from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
 from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.identity import Identity, read_identity
@@ -32,6 +33,7 @@ from roamcast.live.settings import LISTEN, NodeSettings, stays_here
 from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point
 from roamcast.protocols.catalogue import protocol_class, protocol_parameters
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
@@ -68,10 +70,7 @@ def parse_content(language: str, text: str) -> Content:
         read_document(text)
         return text
     if language == "topics":
-        interest = parse_interest(language, text)
-        if "*" in text or str(interest) != text:
-            raise ConfigurationError(f"content: {text!r} is not a topic; write names and slashes, as in fire/north")
-        return text
+        return _topic(text)
     for number in (int, float):
         try:
             content = number(text)
@@ -80,6 +79,14 @@ def parse_content(language: str, text: str) -> Content:
         if content == content and abs(content) < 2**63:
             return content
     raise ConfigurationError(f"content: {text!r} is not a number below 2^63")
+
+
+@lru_cache(4096)
+def _topic(text: str) -> str:
+    interest = parse_interest("topics", text)
+    if "*" in text or str(interest) != text:
+        raise ConfigurationError(f"content: {text!r} is not a topic; write names and slashes, as in fire/north")
+    return text
 
 
 class Node:
@@ -114,10 +121,12 @@ class Node:
         on_failure: Callable[[Failure], None] = lambda failure: None,
         on_notice: Callable[[Notice], None] = lambda notice: None,
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
+        on_activity: Callable[[Activity], None] | None = None,
     ) -> "Node":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
         `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
-        `on_refused` of channels whose modulator is not run, and why."""
+        `on_refused` of channels whose modulator is not run, and why, `on_activity` of events that are heard and of what
+        the protocol does."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         ring = _key_ring(settings)
@@ -171,6 +180,8 @@ class Node:
             guard=guard,
             position=settings.position,
             site=settings.site,
+            contents=None if on_activity is None else Contents(kind.messages),
+            on_activity=on_activity or (lambda activity: None),
         )
         durability = Durability(settings.journal, settings.repair, settings.sync, settings.delivery)
         try:
@@ -181,7 +192,7 @@ class Node:
                 socket.close()
             raise
         if socket is not None:
-            await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
+            host.listen(socket)
         ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
         discovery = Discovery(
             host=host,
@@ -209,10 +220,14 @@ class Node:
         self._journal.advertised(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.advertise(interest))
 
-    def subscribe(self, interest: Interest) -> None:
-        _require_content(interest)
+    def require_subscribable(self, interest: Interest) -> None:
+        """Refuses what this node's certificate does not allow it to subscribe."""
         if self._guard is not None:
             self._guard.require_subscribable(interest)
+
+    def subscribe(self, interest: Interest) -> None:
+        _require_content(interest)
+        self.require_subscribable(interest)
         self.subscriptions.append(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self._host.command(lambda: self._host.protocol.subscribe(interest))
@@ -221,8 +236,7 @@ class Node:
         """Takes the events of a subscription with a name: of each publisher in order, across lives of the process.
         Each must be acknowledged; only so many are handed over before that (`DeliverySettings.window`)."""
         _require_content(interest)
-        if self._guard is not None:
-            self._guard.require_subscribable(interest)
+        self.require_subscribable(interest)
         self._journal.subscribed(self.settings.language, str(interest))
         self.durability.attach(name, interest, ordered=ordered, durable=durable)
 
@@ -243,8 +257,7 @@ class Node:
         if not self._host.protocol.modulates:
             raise ConfigurationError(f"modulator: {self.settings.protocol} runs none; overlays does")
         _require_content(interest)
-        if self._guard is not None:
-            self._guard.require_subscribable(interest)
+        self.require_subscribable(interest)
         self.change_channel(self._channel + 1, interest, modulation)
         self._channel += 1
         self._journal.subscribed(self.settings.language, str(interest))
@@ -277,6 +290,17 @@ class Node:
         self._host.move(to)
         self._journal.moved(to)
 
+    def link(self, peers: tuple[Endpoint, ...]) -> None:
+        """Has static links with these endpoints from now on, instead of those it had, and hears nobody else over the
+        socket for static links."""
+        if self.listens is None:
+            raise ConfigurationError("peers: this node has no socket for static links; start it with `listen` or peers")
+        if self.settings.key is None and not self.settings.plain and not all(map(is_loopback, peers)):
+            raise ConfigurationError("key: none given, so nothing may leave this machine")
+        self.settings = msgspec.structs.replace(self.settings, peers=peers)
+        self._host.linked = frozenset(peers)
+        self.discovery.set_static(self.settings.static)
+
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
         the event that led to it."""
@@ -293,6 +317,13 @@ class Node:
         self._journal.published(self.settings.language, event)
         self._host.command(lambda: self._host.protocol.publish(event))
         return event
+
+    def set_parameters(self, parameters: dict[str, Any]) -> None:
+        """The protocol begins again with these parameters, in a new life and with the application's interests."""
+        protocol_parameters(self.settings.protocol, parameters)
+        self._host.command(self._host.protocol.leave)
+        self.settings = msgspec.structs.replace(self.settings, parameters=parameters)
+        self._begin_again()
 
     @property
     def neighbours(self) -> int:
@@ -365,6 +396,9 @@ class Node:
         if not failure.restarts or not self._is_open:
             return
         self._restarts += 1
+        self._begin_again()
+
+    def _begin_again(self) -> None:
         parameters = protocol_parameters(self.settings.protocol, self.settings.parameters)
         life = self._lives.next_life()
         self._host.life = life

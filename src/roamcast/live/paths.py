@@ -29,6 +29,14 @@ class Paths:
     def __contains__(self, node: int) -> bool:
         return node in self._nodes
 
+    @property
+    def nodes(self) -> list[int]:
+        """The neighbours, ascending."""
+        return sorted(self._nodes)
+
+    def forget(self, node: int) -> None:
+        self._nodes.pop(node, None)
+
     def heard(self, node: int, group: Endpoint | None, now_s: float) -> bool:
         """A datagram of the node arrived; true if it is the first, or the first over this group."""
         heard = self._nodes.get(node)

@@ -26,7 +26,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     group: Endpoint | None = None  # a broadcast address or multicast group of one's own choice
     peers: tuple[Endpoint, ...] = ()  # static links
     interfaces: tuple[str, ...] = ()  # where it looks for neighbours; none named: all that can multicast but loopback
-    discover: bool = False  # look for neighbours on interfaces; so it is if there are neither links nor a group
+    discover: bool | None = None  # look for neighbours on interfaces; None: if there are neither links nor a group
     port: int = PORT  # UDP port on interfaces
     position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
@@ -44,7 +44,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def discovers(self) -> bool:
         """Whether it looks for neighbours on interfaces."""
-        return self.discover or bool(self.interfaces) or (self.group is None and not self.peers)
+        if self.discover is None:
+            return bool(self.interfaces) or (self.group is None and not self.peers)
+        return self.discover or bool(self.interfaces)
 
     @property
     def remembers(self) -> Path | None:

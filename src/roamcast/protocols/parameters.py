@@ -17,6 +17,13 @@ def require(condition: bool, field: str, value: object, allowed: str) -> None:
         raise ValueError(f"{field} = {value!r}: must be {allowed}")
 
 
+def require_between(settings: msgspec.Struct, low: float, high: float, *fields: str) -> None:
+    """Refuses settings out of a range that several fields share."""
+    for field in fields:
+        value = getattr(settings, field)
+        require(low <= value <= high, field, value, f"between {low:,} and {high:,}")
+
+
 _noted: dict[str, str] | None = None
 """What `require` has been told of each field, while `ranges` asks."""
 

@@ -4,10 +4,9 @@ A row is packed at once into the binary layout of the columns: numbers as they a
 texts, and one bit per field that is present. No Python object outlives its batch, and numpy reads the columns directly.
 """
 
-from array import array
 from collections.abc import Iterator
 from hashlib import blake2b
-from struct import Struct
+from struct import Struct, pack
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +17,8 @@ from roamcast.events import NO_EVENT, NUMBER_BITS, Event
 from roamcast.trace.schema import SCHEMA
 
 BATCH_ROWS: Final = 8192  # small enough that columns reuse memory that was freed before
+
+ELEMENTS_KNOWN_MAX: Final = 1_000_000  # of lists that are kept with their packed form
 
 _FIELDS: Final = list(SCHEMA)[1:]  # without the run
 _CODES: Final = {pa.float64(): "d", pa.int64(): "q", pa.int32(): "i"}  # texts and lists: a number of 32 bits
@@ -81,6 +82,16 @@ class _Delivered:
         self.packed_size = _packed_size(len(event.payload))
 
 
+class _PackedList:
+    """A list and its packed form."""
+
+    __slots__ = ("elements", "packed")
+
+    def __init__(self, elements: list[int], packed: bytes) -> None:
+        self.elements = elements
+        self.packed = packed
+
+
 class Recorder:
     """Takes records in the order in which they happened."""
 
@@ -89,12 +100,15 @@ class Recorder:
         self._texts: dict[str, int] = {_DELIVERED: 0}  # numbered in order of appearance
         self._rows: list[bytes] = []
         self._lists = bytearray()  # the elements of all list fields, 16 bits each; rows hold the lengths
+        self._known: dict[int, _PackedList] = {}  # by the list's identity: it is kept, so no other list can have it
+        self._elements_known = 0
         self._full: list[tuple[bytes, bytes]] = []  # rows and lists of batches that are complete
         self._latest = _Delivered(Event(NO_EVENT, 0.0, 0))  # of the last two events: deliveries come close together
         self._before = self._latest
 
     def add(self, record: tuple[Any, ...]) -> None:
-        """A `Record`, or a plain tuple with the same fields, which is much cheaper to make."""
+        """A `Record`, or a plain tuple with the same fields, which is much cheaper to make. A list in it must not be
+        changed afterwards."""
         present = 0
         bit = 1
         values: list[Any] = []
@@ -106,12 +120,25 @@ class Recorder:
                 if isinstance(value, str):
                     values.append(self._index(value))
                 elif isinstance(value, list):
-                    self._lists += array("h", value).tobytes()
+                    self._lists += self._packed_list(value)
                     values.append(len(value))
                 else:
                     values.append(value)
             bit += bit
         self._keep(_packed(present, *values))
+
+    def _packed_list(self, elements: list[int]) -> bytes:
+        """The list as 16-bit numbers. Paths in a network at rest stay the same, so their lists come again."""
+        known = self._known.get(id(elements))
+        if known is not None:
+            return known.packed
+        if self._elements_known > ELEMENTS_KNOWN_MAX:
+            self._known.clear()
+            self._elements_known = 0
+        packed = pack(f"<{len(elements)}h", *elements)
+        self._known[id(elements)] = _PackedList(elements, packed)
+        self._elements_known += len(elements)
+        return packed
 
     def delivered(self, t: float, node: int, event: Event, hops: int) -> None:
         """Fast path for a delivery."""

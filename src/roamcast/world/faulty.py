@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from roamcast.protocols.api import Listener, Message, Timer
 from roamcast.seeds import Random, derive
+from roamcast.world.forged import Forged
 from roamcast.world.host import HostServices, SimulatedHost
 from roamcast.world.incident import Incident
 from roamcast.world.scheduler import Due, Scheduler
@@ -21,6 +22,7 @@ BEHIND_MAX_S: Final = 5.0
 """A slow node is never further behind than this; what would have to wait longer is dropped silently."""
 
 OVERTAKEN_SHARE: Final = 1 / 3  # reorder: of the messages
+UNANSWERED_S: Final = 0.02  # the link gives up on a neighbour that does not exist
 AGAIN_WITHIN_S: Final = 0.1  # duplicate: the second time
 
 
@@ -41,6 +43,11 @@ class FaultyLink(Listener):
         self._is_closed = True
 
     def on_message(self, sender: int, message: Message) -> None:
+        if type(message) is Forged:
+            if self._host.is_signed:
+                self._host.lose("forged")
+                return
+            sender, message = message.sender, message.message
         now = self._scheduler.now
         arrives_s = now
         overtaken = again = False
@@ -125,6 +132,10 @@ class FaultyHost(SimulatedHost):
         self._link: FaultyLink | None = None
         self._mishaps = services.mishaps
         self._born_s = services.scheduler.now
+        self.junk: Any = None  # what a flooder publishes (`adversaries.py`)
+        self.is_signed = services.security.protection == "signed"
+        self.among_adversaries = False  # frames may be forged, and nodes may have made-up addresses
+        self._nodes = services.medium.topology.nodes
 
     def suffer(self, incidents: Iterable[Incident]) -> None:
         """Called before `connect`."""
@@ -137,7 +148,7 @@ class FaultyHost(SimulatedHost):
         self._mishaps[what] = self._mishaps.get(what, 0) + 1
 
     def guarded(self, listener: Listener) -> Listener:
-        if not self.incidents:
+        if not self.incidents and not self.among_adversaries:
             return listener
         self._link = FaultyLink(self, listener, self._scheduler, self._mischief)
         return self._link
@@ -193,6 +204,10 @@ class FaultyHost(SimulatedHost):
             super().ring(timer)
 
     def transmit(self, receiver: int, message: Message) -> None:
+        if receiver >= self._nodes:  # made up by an adversary; no node answers
+            self._medium.lose("retries")
+            self._scheduler.at(self._scheduler.now + UNANSWERED_S, self._fail, (receiver, message))
+            return
         now = self._scheduler.now
         for incident in self.incidents:
             is_on = incident.what == "overflow" and incident.from_s <= now < incident.until_s
@@ -201,6 +216,10 @@ class FaultyHost(SimulatedHost):
                 self._medium.lose("queue")
                 return
         super().transmit(receiver, message)
+
+    def _fail(self, sent: tuple[int, Message]) -> None:
+        if self._protocol is not None:
+            self._protocol.on_send_failed(*sent)
 
 
 class _Arrival(Due):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from roamcast.events import NO_EVENT, Event
 from roamcast.protocols.api import (
@@ -31,7 +32,6 @@ from roamcast.world.scenario import Processing, Security
 from roamcast.world.scheduler import Due, Scheduler
 
 _encode_into: Final = msgspec.msgpack.Encoder().encode_into
-_encoded: Final = bytearray()  # the message that was sent last, by anybody
 
 
 class HostServices:
@@ -62,6 +62,8 @@ class HostServices:
         self.on_delivery = on_delivery
         self.processing = processing if processing.takes_time else None
         self.seed = seed
+        self.encoded = bytearray()  # the message that was sent last, by any host
+        self.encoded_message: Message | None = None  # that message: it is often sent to several neighbours in a row
         self.mishaps: dict[str, int] = {}  # what faulty hosts did to messages and timers, by kind of incident
 
 
@@ -81,6 +83,7 @@ class SimulatedHost(Host):
         self._signature_bytes = services.security.signature_bytes
         self._contents: Contents | None = None  # of the protocol's messages, if records are signed
         self.frame_bytes_max = self._medium.frame_bytes_max - self._extra_bytes
+        self._services = services
         self._fragmentation = services.fragmentation
         self._whereabouts = services.whereabouts
         self._recorder = services.recorder
@@ -158,8 +161,11 @@ class SimulatedHost(Host):
             self.transmit(receiver, message)
 
     def transmit(self, receiver: int, message: Message) -> None:
-        _encode_into(message, _encoded)
-        size = len(_encoded)
+        services = self._services
+        if message is not services.encoded_message:
+            _encode_into(message, services.encoded)
+            services.encoded_message = message
+        size = len(services.encoded)
         if size <= self.frame_bytes_max:
             extra_bytes = self._extra_bytes
             if self._contents is not None:
@@ -175,10 +181,11 @@ class SimulatedHost(Host):
         return len(self._contents.records(message)) * (self._signature_bytes + 1)
 
     def _send_in_fragments(self, receiver: int, message: Message) -> None:
-        if len(_encoded) > self.message_bytes_max:
+        encoded = self._services.encoded
+        if len(encoded) > self.message_bytes_max:
             self._medium.lose("oversized")
         else:
-            self._fragmentation.send(self.address, receiver, message, bytes(_encoded))
+            self._fragmentation.send(self.address, receiver, message, bytes(encoded))
 
     def backlog(self) -> int:
         return self._medium.backlog(self.address) + self._fragmentation.backlog(self.address) + self._departing
@@ -193,11 +200,14 @@ class SimulatedHost(Host):
 
     def ring(self, timer: Any) -> None:
         # A timer that was moved, cancelled or fired already does not find its due time here.
-        alarm = self._timers.get(timer)
-        if alarm is not None and alarm.due_s == self._scheduler.now:
-            del self._timers[timer]
-            assert self._protocol is not None
-            self._protocol.on_timer(timer)
+        alarm = self._timers.pop(timer, None)  # most are as they were set
+        if alarm is None:
+            return
+        if alarm.due_s != self._scheduler.now:
+            self._timers[timer] = alarm
+            return
+        assert self._protocol is not None
+        self._protocol.on_timer(timer)
 
     def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
         self._recorder.delivered(self._scheduler.now, self.address, event, hops)
@@ -225,6 +235,7 @@ class _Departure(Due):
         self._host.depart(self._receiver, self._message)
 
 
+@mypyc_attr(free_list_len=1)
 class _Alarm(Due):
     """A timer of a host, on its way."""
 

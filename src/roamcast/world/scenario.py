@@ -198,12 +198,15 @@ class Faults(Settings, frozen=True):
     join_share: float = 0.0  # are switched on only during the run
     leave_share: float = 0.0  # say goodbye and go
     dropper_share: float = 0.0  # take part in everything, but silently drop others' events instead of forwarding them
+    adversary: Literal["none", "dropper", "liar", "replayer", "flooder", "sybil"] = "none"  # `adversaries.py`
+    adversary_share: float = 0.0  # are such adversaries; above 0, at least one node is
     split_s: float = 0.0  # time in the middle of the run in which the west and east halves are partitioned
     partitions: tuple[Partition, ...] = ()  # further ones, each with its own place and time
     incidents: tuple[Incident, ...] = ()  # faults of single nodes and links, each with its own time (`incident.py`)
 
     def __post_init__(self) -> None:
-        require(0 <= self.dropper_share <= 1, "dropper_share", self.dropper_share, "between 0 and 1")
+        for field in ("dropper_share", "adversary_share"):
+            require(0 <= getattr(self, field) <= 1, field, getattr(self, field), "between 0 and 1")
         require(self.split_s >= 0, "split_s", self.split_s, "at least 0")
         shares = ("crash_share", "return_share", "join_share", "leave_share")
         for field in shares:

@@ -10,7 +10,7 @@ An application is the node's own: it keeps its subscriptions over a crash and ma
 import gc
 from collections.abc import Callable
 from time import perf_counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from roamcast.errors import CallerError
 from roamcast.events import Event, event_id
 from roamcast.interests import Interest
-from roamcast.protocols.api import Message, Oracle, Protocol, Site
+from roamcast.protocols.api import NOBODY, Message, Oracle, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
@@ -37,6 +37,7 @@ from roamcast.trace.rows import (
     traffic_row,
     waited_row,
 )
+from roamcast.world.adversaries import JUNK, adversaries, adversary_host
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.droppers import DroppingHost, droppers
@@ -55,6 +56,9 @@ from roamcast.world.scheduler import Scheduler
 from roamcast.world.signal_contacts import signal_links, update_times_s
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
+
+INSTANT_S: Final = 1e-6
+"""Between two things that an application does as soon as its node goes on."""
 
 
 class Result(NamedTuple):
@@ -133,6 +137,8 @@ class Simulation(Oracle):
         self._payloads: dict[int, bytes] = {}
         self._asleep = Asleep(scenario.nodes)
         self._droppers = droppers(scenario, run.seed)
+        self._adversaries = adversaries(scenario, run.seed)
+        self._waiting_s: dict[int, float] = {}  # by node: until its application has done what it could not while paused
         self._incidents: dict[int, list[Incident]] = {}  # by node, without those of its lives
         for incident in scenario.faults.incidents:
             if incident.what not in LIVES:
@@ -203,13 +209,13 @@ class Simulation(Oracle):
     # -- the oracle's view ---------------------------------------------------------------------------------------
 
     def next_hop(self, source: int, destination: int) -> int:
-        return self.topology.next_hop(source, destination)
+        return self.topology.next_hop(source, destination) if destination < self.topology.nodes else NOBODY
 
     def neighbours(self, node: int) -> list[int]:
         return self.topology.hear[node]
 
     def hops(self, source: int, destination: int) -> int:
-        return self.topology.distances(source)[destination]
+        return self.topology.distances(source)[destination] if destination < self.topology.nodes else -1
 
     def subscribers(self, event: Event) -> list[int]:
         publisher = event.publisher
@@ -356,10 +362,17 @@ class Simulation(Oracle):
     def _new_host(self, node: int, life: int) -> SimulatedHost:
         random = derive(self.run.seed, "node", node, life)
         incidents = self._incidents.get(node)
-        if node not in self._droppers and incidents is None:
+        if node in self._adversaries:
+            scenario = self.run.scenario
+            host = adversary_host(scenario.faults.adversary, self._services, node, life, random)
+            host.junk = JUNK[scenario.workload.language]
+        elif node in self._droppers:
+            host = DroppingHost(self._services, node, life, random)
+        elif incidents is None and not self._adversaries:
             return SimulatedHost(self._services, node, life, random)
-        kind = DroppingHost if node in self._droppers else FaultyHost
-        host = kind(self._services, node, life, random)
+        else:
+            host = FaultyHost(self._services, node, life, random)
+        host.among_adversaries = bool(self._adversaries)
         host.suffer(incidents or [])
         return host
 
@@ -404,13 +417,21 @@ class Simulation(Oracle):
         self.medium.silence(node)
 
     def _act(self, action: Action) -> None:
-        """An application does something; if its node is down it keeps what it wants for later."""
+        """An application does something. If its node is paused, it waits, and so does what it does after that."""
+        node, now = action.node, self.scheduler.now
+        host = self._hosts[node]
+        resumes_s = now if host is None else host.resumes_s()
+        waiting_s = self._waiting_s.get(node, 0.0)
+        if resumes_s > now or waiting_s > now:
+            self._waiting_s[node] = waiting_s = max(resumes_s, waiting_s + INSTANT_S)
+            self.scheduler.at(waiting_s, self._perform, action)
+        else:
+            self._perform(action)
+
+    def _perform(self, action: Action) -> None:
+        """If the node is down, its application keeps what it wants for later."""
         node = action.node
         protocol = self.protocols[node]
-        host = self._hosts[node]
-        if host is not None and host.resumes_s() > self.scheduler.now:
-            self.scheduler.at(host.resumes_s(), self._act, action)
-            return
         match action:
             case Publish():
                 self._publish(node, action)

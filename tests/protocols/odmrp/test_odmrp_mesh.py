@@ -1,5 +1,6 @@
 """Pub/Sub ODMRP step by step, on networks of a few nodes. Sections are the paper's."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics, XPaths
-from roamcast.interests.content import write
+from roamcast.interests.content import register, write
 from roamcast.protocols.api import Host, Site
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.protocols.odmrp.context import questions_as_context
@@ -168,7 +169,7 @@ def test_an_event_is_not_sent_for_ever() -> None:
     net.publish(0, 42)
     told = net.node(1).clients
     told.add(1, LOW)
-    context = told.told(question_of(42).type).context
+    context = told.told().context
     for number in range(40):
         net.run(0.2)
         net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, context),)))
@@ -197,6 +198,20 @@ def test_an_advertisement_sets_routes_up_before_there_is_data() -> None:
     quiet_s = net.now_s
     net.run(60.0)
     assert senders(net, "JoinRequest", since_s=quiet_s) == []  # a publisher that falls silent stops asking
+
+
+def test_a_member_known_for_one_type_of_events_is_found_for_another() -> None:
+    register((Path(__file__).parents[3] / "examples" / "sighting.xsd").read_text(encoding="utf-8"))
+    golf = golf_document("woods", 15)
+    sighting = write("sighting", {"@team": "a", "sector": "north", "altitude": 1200, "urgency": "now"})
+    net = network(line(4), advertisement=True)
+    for expression in ("/PGMFORUM", "/sighting"):
+        net.subscribe(3, XPaths.parse(expression))
+    net.publish(0, golf)
+    net.run(12.0)  # node 0 has asked again, and lists node 3 with the version that it knows
+    net.publish(0, sighting)
+    net.run(3.0)
+    assert net.contents(3) == [golf, sighting]
 
 
 def test_soft_state_fades_when_a_member_leaves() -> None:
@@ -647,10 +662,9 @@ def test_a_client_that_repeats_itself_changes_nothing() -> None:
     net = with_brokers(line(3), {1, 0}, client_refresh_s=1.0)
     net.subscribe(2, LOW)
     net.run(3.0)
-    kind = question_of(42).type
-    told = net.node(1).clients.told(kind)
+    told = net.node(1).clients.told()
     net.run(5.0)
-    assert net.node(1).clients.told(kind) is told
+    assert net.node(1).clients.told() is told
 
 
 # -- Parameters --------------------------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ class Ring:
             self.kill(address)
 
 
+@pytest.mark.slow("twelve processes, one killed, in real time")
 @pytest.mark.parametrize("protocol", SETTINGS)
 def test_twelve_processes_go_on_without_one_that_is_killed_and_serve_it_when_it_returns(protocol: str) -> None:
     ring = Ring(protocol)

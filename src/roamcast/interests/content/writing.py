@@ -8,11 +8,12 @@ from roamcast.interests.content.values import Number, Numbers, Pattern, Words, n
 def term_text(term: Term) -> str:
     """Reads back as the same term."""
     kind = event_types()[term.type]
-    parts = [_constraint_text(kind.leaves[path], constraint) for path, constraint in term.constraints]
+    parts = [constraint_text(kind.leaves[path], constraint) for path, constraint in term.constraints]
     return f"/{term.type}[{' and '.join(parts)}]" if parts else f"/{term.type}"
 
 
-def _constraint_text(leaf: Leaf, constraint: Constraint) -> str:
+def constraint_text(leaf: Leaf, constraint: Constraint) -> str:
+    """What is asked of one leaf."""
     path, values = leaf.path, constraint.values
     alternatives = [f"not({path})"] if constraint.absent and leaf.optional else []
     if values is None:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from mypy_extensions import mypyc_attr
 
-from roamcast.events import Event
+from roamcast.events import NUMBER_BITS, Event
 from roamcast.interests import Interest
 from roamcast.protocols import api
 from roamcast.protocols.api import Host, Protocol, Timer
@@ -49,6 +49,7 @@ class Flooding(Protocol):
         self._jitter_s = parameters.jitter_s
         self.subscriptions = Subscriptions()
         self._seen = SeenEvents()
+        self._address = host.address
         self._draw = host.random.random
         self._waiting: dict[int, Flood] = {}  # event id -> the frame that will repeat it
 
@@ -70,7 +71,7 @@ class Flooding(Protocol):
         if not self._seen.add(event):
             return
         hops = message.hops
-        if self.subscriptions.match(event):
+        if self.subscriptions.match(event) and event.id >> NUMBER_BITS != self._address:  # own: of an earlier life
             self.host.deliver(event, hops)
         if hops < self._hops_max and self._repeats(message):
             self._waiting[event.id] = Flood(hops + 1, event)

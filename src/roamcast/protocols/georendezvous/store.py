@@ -38,20 +38,33 @@ class Kept:
 class Shelf:
     """Everything under one key."""
 
-    __slots__ = ("handed_s", "home", "kept", "key", "orphaned_s", "repeated_s")
+    __slots__ = ("_present", "handed_s", "home", "kept", "key", "orphaned_s", "repeated_s")
 
     def __init__(self, key: str, home: Cell) -> None:
         self.key = key
         self.home = home  # the cell that last claimed the key
-        self.kept: dict[EntryId, Kept] = {}
+        self.kept: dict[EntryId, Kept] = {}  # changed by `keep` and `remove` only
+        self._present: dict[int, list[Kept]] = {}  # by slot: answers of `present`, until something changes
         self.repeated_s = float("-inf")  # when its home last broadcast it
         self.handed_s = float("-inf")  # when this node last sent it to the home of its key
         self.orphaned_s = float("inf")  # since when its home is known to have died out
 
     def present(self, slot: int) -> list[Kept]:
-        """What is kept in a slot and was not withdrawn, in the order of owners."""
-        found = [kept for kept in self.kept.values() if kept.slot == slot and kept.value is not None]
-        return sorted(found, key=lambda kept: kept.owner)
+        """What is kept in a slot and was not withdrawn, in the order of owners. Do not change the list."""
+        known = self._present.get(slot)
+        if known is None:
+            found = [kept for kept in self.kept.values() if kept.slot == slot and kept.value is not None]
+            known = self._present[slot] = sorted(found, key=lambda kept: kept.owner)
+        return known
+
+    def keep(self, kept: Kept) -> None:
+        """Keeps an entry, in the place of an older one of the same owner and slot."""
+        self.kept[kept.owner, kept.slot] = kept
+        self._present.clear()
+
+    def remove(self, entry_id: EntryId) -> None:
+        del self.kept[entry_id]
+        self._present.clear()
 
     def entries(self, now_s: float) -> tuple[Entry, ...]:
         return tuple(kept.entry(now_s) for kept in self.kept.values())
@@ -98,7 +111,7 @@ class Store:
             if entry.lifetime_s <= 0 or len(shelf.kept) >= self._entries_max or owned >= self._owner_entries_max:
                 return False
             self._owned[entry.owner] = owned + 1
-        shelf.kept[entry.owner, entry.slot] = Kept(entry, now_s + min(entry.lifetime_s, self._lifetime_max_s))
+        shelf.keep(Kept(entry, now_s + min(entry.lifetime_s, self._lifetime_max_s)))
         return True
 
     def forget(self, key: str) -> None:
@@ -113,7 +126,7 @@ class Store:
         for shelf in self:
             for entry_id, kept in list(shelf.kept.items()):
                 if kept.expires_s <= now_s:
-                    del shelf.kept[entry_id]
+                    shelf.remove(entry_id)
                     self._release(kept.owner)
                     ended.append((shelf, kept))
             if not shelf.kept:

@@ -129,7 +129,7 @@ class Subscriber(Component):
         event = message.event
         if not self._seen.add(event.id):
             self.host.dropped(DROP_DUPLICATE, event.id)
-        elif self.subscriptions.match(event):
+        elif event.publisher != self.host.address and self.subscriptions.match(event):  # its own: of an earlier life
             self.host.deliver(event, hops)
         else:
             self.host.dropped(DROP_UNWANTED, event.id)

@@ -119,7 +119,7 @@ class Broker(Middleware):
             return None
         for question in questions_in(context):
             if self.clients.would_want(question):
-                told = self.clients.told(question.type)
+                told = self.clients.told()
                 is_known = known_version == told.version
                 return Member(self.host.address, told.version, None if is_known else told.context)
         return None

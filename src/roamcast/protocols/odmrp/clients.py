@@ -20,6 +20,7 @@ import msgspec
 
 from roamcast.events import Event
 from roamcast.interests import Interest
+from roamcast.protocols.odmrp.context import ENTRIES_MAX
 from roamcast.protocols.odmrp.encoding import Encoder, Summarised
 from roamcast.protocols.odmrp.index import EntryIndex, rows
 from roamcast.protocols.odmrp.packed import Digest, PackedEntry, Question
@@ -35,7 +36,7 @@ Wanted = Interest | PackedEntry
 
 
 class Told:
-    """What a broker tells about itself for one type of events."""
+    """What a broker tells about itself."""
 
     def __init__(self, version: int, context: bytes) -> None:
         self.version = version
@@ -54,7 +55,7 @@ class Clients:
         self._demand: dict[int, Demand] = {}
         self._rows: dict[int, dict[int, None]] = {}  # client -> its rows
         self._expires_s: dict[int, float] = {}
-        self._told: dict[int, Told] = {}  # by type: what was told since the last change
+        self._told: Told | None = None  # since the last change
         self._answers: dict[Question, bool] = {}
         self._kinds: dict[int, tuple[int, ...]] = {}  # client -> types of events that it advertises
 
@@ -134,7 +135,7 @@ class Clients:
 
     def _changed(self) -> None:
         self._version = (self._version + 1) % VERSIONS
-        self._told.clear()
+        self._told = None
         self._answers.clear()
 
     def want(self, digest: Digest) -> bool:
@@ -168,17 +169,18 @@ class Clients:
                 found.add(client)
         return sorted(found)
 
-    def told(self, kind: int) -> Told:
-        """What this broker says about itself when it is asked for a type of events: its summary, with as many entries
-        as are allowed and fit a frame."""
-        told = self._told.get(kind)
+    def told(self) -> Told:
+        """What this broker says about itself when it is asked: its summary, with as many entries as are allowed and fit
+        a frame. It covers all types of events, because its one version does: a publisher that asks for another type
+        later, and knows the version, is not told again."""
+        told = self._told
         if told is None:
-            of_type = [entry for entry in self._entry.values() if entry.type == kind]
+            kinds = len({entry.type for entry in self._entry.values()})
             context = b""
             for entries_max in range(self._entries_max, 0, -1):
-                entries = aggregated(of_type, entries_max)
+                entries = aggregated(self._entry.values(), entries_max * kinds)[:ENTRIES_MAX]
                 context = _encode(tuple([self._encoder.family.packed(each) for each in entries]))
                 if len(context) <= self._context_bytes_max:
                     break
-            told = self._told[kind] = Told(self._version, context)
+            told = self._told = Told(self._version, context)
         return told

@@ -28,7 +28,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Content
 from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.interests.content import Constraint, Leaf, Term, event_types, record_of
-from roamcast.interests.content.documents import Value
+from roamcast.interests.content.documents import Value, describe
 from roamcast.interests.content.values import Number, Numbers, Pattern, ValueSet, Words
 from roamcast.protocols.odmrp.bloom import token
 from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest
@@ -243,11 +243,16 @@ def term_of_pairs(type_name: str, wishes: Mapping[str, Wish]) -> Term:
     kind = event_types().get(type_name)
     if kind is None:
         raise ConfigurationError(f"event type: {type_name!r} is unknown; allowed: {', '.join(event_types())}")
-    constraints: list[tuple[str, Constraint]] = []
-    for path, wish in wishes.items():
+    for path in wishes:
         if path not in kind.leaves:
             raise ConfigurationError(f"{type_name}: has no {path!r}; allowed: {', '.join(kind.leaves)}")
-        constraints.append((path, Constraint(_wished(kind.leaves[path], wish), False)))
+    constraints: list[tuple[str, Constraint]] = []
+    for path, leaf in kind.leaves.items():  # a term has its constraints in this order
+        if path in wishes:
+            values = _wished(leaf, wishes[path])
+            if values.is_empty:
+                raise ConfigurationError(f"{path} = {wishes[path]!r}: must be {describe(leaf)}")
+            constraints.append((path, Constraint(values, False)))
     return Term(type_name, tuple(constraints))
 
 

@@ -71,6 +71,16 @@ NO_UPSTREAM: Final = "no-upstream"  # a Join Table came for a publisher whose re
 UNCONFIRMED: Final = "table-unconfirmed"  # no node confirmed a member
 
 
+class _Overheard:
+    """What is kept of a member's context, and of which version."""
+
+    __slots__ = ("kept", "version")
+
+    def __init__(self, version: int | None, kept: Any) -> None:
+        self.version = version
+        self.kept = kept
+
+
 class Mesh(Component):
     def __init__(self, host: Host, parameters: OdmrpParameters, middleware: Middleware) -> None:
         super().__init__(host)
@@ -88,7 +98,7 @@ class Mesh(Component):
         self._repeats_so_far = 0
         self._relays: dict[int, Data] = {}
         self._acks: dict[int, dict[int, None]] = {}  # by publisher: members to confirm
-        self._overheard: dict[int, tuple[int, Any]] = {}  # by member: version, and what is kept of its context
+        self._overheard: dict[int, _Overheard] = {}  # by member
         self._sweeps = False
 
     def declare(self, inputs: Inputs) -> None:
@@ -210,13 +220,13 @@ class Mesh(Component):
     def _learn(self, member: Member, context: bytes) -> None:
         address = member.address
         known = self._overheard.get(address)
-        if known is None or known[0] != member.version:
+        if known is None or known.version != member.version:
             try:
                 kept = self._middleware.read(context)
             except PeerError:
                 return  # it is forwarded without a filter
             self._overheard.pop(address, None)
-            self._overheard[address] = member.version, kept
+            self._overheard[address] = _Overheard(member.version, kept)
             if len(self._overheard) > self._parameters.summaries_max:
                 del self._overheard[next(iter(self._overheard))]
 
@@ -232,7 +242,7 @@ class Mesh(Component):
             if address not in behind and len(behind) >= self._parameters.members_max:
                 continue
             known = self._overheard.get(address)
-            kept = known[1] if known is not None and known[0] == member.version else None
+            kept = known.kept if known is not None and known.version == member.version else None
             behind[address] = Downstream(expires_s, kept)
             sent, waiting = route.sent.get(address), route.waiting.get(address)
             if route.confirmed.get(address) == member.version or (sent is not None and sent.version == member.version):

@@ -122,7 +122,8 @@ class Odmrp(ComposedProtocol):
             self.attachment.post(event)
 
     def _notice(self, event: Event, hops: int) -> None:
-        if self.subscriptions.match(event) and self._noticed.add(event.id):
+        is_own = event.publisher == self.host.address  # of an earlier life
+        if not is_own and self.subscriptions.match(event) and self._noticed.add(event.id):
             self.host.deliver(event, hops)
 
     # -- Unicast between clients and brokers ---------------------------------------------------------------------

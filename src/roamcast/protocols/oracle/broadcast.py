@@ -70,7 +70,8 @@ class OracleBroadcast(Protocol):
     def on_message(self, sender: int, message: Message) -> None:
         assert isinstance(message, Branches)
         event = message.event
-        if self._seen.add(event.id) and self.subscriptions.match(event):
+        is_own = event.publisher == self.host.address  # of an earlier life
+        if self._seen.add(event.id) and not is_own and self.subscriptions.match(event):
             self.host.deliver(event, message.hops)
         awaited = self._awaited.get(event.id)
         if awaited is not None:

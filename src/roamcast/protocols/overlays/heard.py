@@ -25,12 +25,17 @@ class HeardSearches:
         self._parameters = parameters
         self._from: dict[Search, int] = {}  # oldest first
         self._neighbours: dict[int, _Neighbour] = {}
+        # The search that was added last: a flooded search is heard from many neighbours in a row.
+        self._latest_origin = NOBODY
+        self._latest_number = 0
 
     def __len__(self) -> int:
         return len(self._from)
 
     def add(self, origin: int, number: int, neighbour: int, now_s: float) -> bool:
         """Remembers a search; true if it is new and the neighbour has not sent too many."""
+        if number == self._latest_number and origin == self._latest_origin:
+            return False
         search = (origin, number)
         if search in self._from:
             return False
@@ -42,6 +47,7 @@ class HeardSearches:
         heard.limit.note(now_s)
         heard.searches[search] = None
         self._from[search] = neighbour
+        self._latest_origin, self._latest_number = origin, number
         if len(heard.searches) > self._parameters.searches_per_neighbour_max:
             self._forget(next(iter(heard.searches)))
         if len(self._from) > self._parameters.searches_max:

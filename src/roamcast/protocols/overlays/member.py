@@ -29,7 +29,7 @@ from roamcast.protocols.overlays.messages import (
     Welcome,
     WelcomeAck,
 )
-from roamcast.protocols.overlays.modulators import compile_modulation
+from roamcast.protocols.overlays.modulators import check_modulation
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.publications import Publications
 from roamcast.protocols.overlays.ranks import is_newer_epoch, next_epoch
@@ -145,8 +145,7 @@ class Member(Component):
 
     def _check(self, channel: int, modulation: Modulation) -> None:
         """Refuses nonsense here rather than at the broker."""
-        if modulation.source:
-            compile_modulation(modulation)
+        check_modulation(modulation)
         others = [other for number, other in self._modulations.items() if number != channel]
         size = sum(other.size_bytes for other in [*others, modulation])
         if size > MODULATIONS_BYTES_MAX:

@@ -2,7 +2,8 @@
 
 A client's `Attach`, or a relocation, brings its modulators, each for one channel (`event_channels`). The manager
 compiles them, and refuses the first that it cannot run with the reason, which the client is told. A modulator that did
-not change keeps its state when something else about its client changes. An event passes the channels that want it, one
+not change keeps its state when something else about its client changes; one that replaces another takes over what it
+can of its state (`Modulator.adopt`). An event passes the channels that want it, one
 after the other, on the broker's CPU (`resources`). A modulator that fails is stopped, and its client is told that, too.
 """
 
@@ -61,7 +62,10 @@ class ModulatorManager:
             modulation = given.get(number, PLAIN)
             channel = row.channels.get(number)
             if channel is None or channel.modulation != modulation:
+                former = None if channel is None else channel.modulator
                 channel = EventChannel(number, modulation, _compiled(number, modulation))
+                if channel.modulator is not None and former is not None:
+                    channel.modulator.adopt(former)
             if number in states and channel.modulator is not None:
                 channel.modulator.restore(states[number])
             channel.wants = Wants(wanted)

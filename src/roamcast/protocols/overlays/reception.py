@@ -82,9 +82,10 @@ class Reception(Component):
             forgotten = next(iter(self.cursors))
             del self.cursors[forgotten]
             self._parts.pop(forgotten, None)
+        is_own = event.publisher == self.host.address  # of an earlier life
         if not is_new:
             self.host.dropped(REPEATED, event.id)
-        elif self._is_wanted(event, delivery.channel):
+        elif not is_own and self._is_wanted(event, delivery.channel):
             self.host.deliver(event, hops, delivery.channel)
 
     def _acknowledge(self, _: int) -> None:

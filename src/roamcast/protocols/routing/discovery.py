@@ -79,20 +79,28 @@ class SeenRequests:
         self._memory_s = memory_s
         self._capacity = capacity
         self._until_s: dict[tuple[int, int], float] = {}  # oldest first
+        # The request of the last call: a flooded request is heard from many neighbours in a row.
+        self._latest_originator = -1
+        self._latest_id = -1
+        self._latest_until_s = 0.0
 
     def add(self, originator: int, request_id: int, now_s: float) -> bool:
         """Remembers the request; true if it was new."""
+        if request_id == self._latest_id and originator == self._latest_originator and now_s < self._latest_until_s:
+            return False
         seen = self._until_s
         key = (originator, request_id)
         until_s = seen.get(key)
         if until_s is not None and now_s < until_s:  # of all that is heard, most
+            self._latest_originator, self._latest_id, self._latest_until_s = originator, request_id, until_s
             return False
         while seen:
             oldest = next(iter(seen))
             if now_s < seen[oldest] and len(seen) < self._capacity:
                 break
             del seen[oldest]
-        seen[key] = now_s + self._memory_s
+        until_s = seen[key] = now_s + self._memory_s
+        self._latest_originator, self._latest_id, self._latest_until_s = originator, request_id, until_s
         return True
 
 

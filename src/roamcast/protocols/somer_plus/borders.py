@@ -163,7 +163,7 @@ class Borders(Component):
             self.report()
 
     def attached(self) -> None:
-        """A new parent knows nothing yet."""
+        """A new parent knows nothing yet; the old one may have missed a report."""
         self._reported = ()
         self.roles.reported = ()
         self.changed()

@@ -7,6 +7,7 @@ from roamcast.protocols.trees.parameters import RootParameters
 class SomerPlusParameters(RootParameters, frozen=True):
     linger_s: float = 5.0  # a node serves the old link to a parent this long; advertisements spread meanwhile
     # The additions, each with its switch
+    report_again: int = 6  # refreshes after which an unchanged interest is reported again; 0: never
     recent_s: float = 6.0  # events this recent are handed to a child that attaches; 0: none
     rising_odds: bool = True  # the probability of a node without a tree grows by alpha with each draw
     early_news: bool = True  # a root whose tree changes advertises before its period is over

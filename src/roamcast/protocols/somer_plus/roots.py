@@ -67,6 +67,9 @@ class Roots(RootPolicy):
     def attached(self) -> None:
         self._borders.attached()
 
+    def report_again(self) -> None:
+        self._borders.attached()
+
     def child_joined(self, child: int) -> None:
         self._borders.drop(child)  # until now it was a path out of the tree
 

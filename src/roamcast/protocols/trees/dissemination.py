@@ -166,6 +166,11 @@ class Dissemination(Component):
                 self._report_to_former(interest)
         self.on_interest_reported()
 
+    def report_again(self) -> None:
+        """Tells the parent what it should know already."""
+        if self.reported is not None and not self._report_pending and self.place.parent != NOBODY:
+            self.host.send(self.place.parent, Subscription(self.reported))
+
     def _report_to_former(self, interest: Interest) -> None:
         """Former parents are told of more, but not of less. A node that was below this one may be above it now, and it
         gets what the tree that was left sends only through here."""

@@ -82,6 +82,8 @@ class Membership(Component):
         self._forward_jitter_s = parameters.forward_jitter_s
         self._absorbs = NOBODY  # to be named in the next refresh
         self._forwards = False  # a refresh is due
+        self._report_again = parameters.report_again
+        self._followed = 0  # new refreshes of the parent since the interest was repeated
         joining.on_chosen = self._take_offer
         joining.on_failed = self._search_again
         joining.on_standing_useless = self._forget_standing
@@ -311,7 +313,16 @@ class Membership(Component):
             self.stand(message.root, standing)
             self.forward_soon()
             if newer:
+                self._repeat_report()
                 self.policy.refreshed()
+
+    def _repeat_report(self) -> None:
+        """A report that got lost in a full queue, or behind the link's acknowledgement, is made good in this way."""
+        self._followed += 1
+        if self._report_again and self._followed >= self._report_again:
+            self._followed = 0
+            self._dissemination.report_again()
+            self.policy.report_again()
 
     def _on_silence(self, key: int) -> None:
         self.lose_parent()

@@ -38,6 +38,7 @@ class TreeParameters(api.Parameters, frozen=True):
     start_within_s: float = 0.1  # a node sends its first frame within this time of its start, at random
     settle_s: float = 2.0  # time for which events wait after their node has joined its first tree
     report_hold_s: float = 0.02  # time for which a changed interest waits for further changes
+    report_again: int = 0  # refreshes after which an unchanged interest is reported again; 0: never, as published
     linger_s: float = 2.0  # time for which a node that changes its parent still serves the old link
     waiting_max: int = 256  # events kept while there is no parent; overflow drops the oldest
     waiting_max_s: float = 4.0  # longest time that they are kept; three requests for a parent take less
@@ -64,6 +65,7 @@ class TreeParameters(api.Parameters, frozen=True):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
         for field in ("neighbours_max", "children_max"):
             require(getattr(self, field) >= 1, field, getattr(self, field), "at least 1")
+        require(0 <= self.report_again <= 10_000, "report_again", self.report_again, "between 0 and 10000")
         require(0 <= self.jitter < 1, "jitter", self.jitter, "at least 0 and below 1")
 
     @property

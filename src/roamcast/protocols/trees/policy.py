@@ -78,6 +78,9 @@ class TreePolicy(Component):
     def became_root(self) -> None:
         """This node is a root from now on."""
 
+    def report_again(self) -> None:
+        """The parent is told again what it should know already (`TreeParameters.report_again`)."""
+
     def child_joined(self, child: int) -> None:
         """A neighbour is a child from now on."""
 

@@ -27,11 +27,6 @@ from roamcast.protocols.waymark.records import Records
 from roamcast.utility import worthless_after_s
 
 ROUND_MAX: Final = 65_535
-LOOK_S: Final = 0.5
-RETRY_MIN_S: Final = 2.0
-RETRY_MAX_S: Final = 15.0
-"""The shortest and the longest time between two tries for the same event."""
-
 EVENT_BYTES: Final = 64
 """What an event takes beside its content and payload."""
 
@@ -93,12 +88,13 @@ class Custody(Component):
         kept = self.kept.get(event.id)
         if kept is None:
             if not self.kept:
-                self.host.set_timer(LOOK_S, (CustodyTimer.LOOK, 0))
+                self.host.set_timer(self._parameters.custody_check_s, (CustodyTimer.LOOK, 0))
             kept = self.kept[event.id] = Kept(event, hops, born_s, until_s)
             self.kept_bytes += kept.size
         kept.destinations |= destinations
         kept.round = max(kept.round, round_)
-        kept.next_s = now + min(RETRY_MIN_S * 2.0 ** min(kept.round, 10), RETRY_MAX_S)
+        wait_s = self._parameters.retry_min_s * 2.0 ** min(kept.round, 10)
+        kept.next_s = now + min(wait_s, self._parameters.retry_max_s)
         self._make_room()
 
     def _make_room(self) -> None:
@@ -125,14 +121,14 @@ class Custody(Component):
         if ready:
             self._send_ready(ready, now)
         if self.kept:
-            self.host.set_timer(LOOK_S, (CustodyTimer.LOOK, 0))
+            self.host.set_timer(self._parameters.custody_check_s, (CustodyTimer.LOOK, 0))
 
     def _send_ready(self, ready: list[Kept], now: float) -> None:
         connected = self._graph.connected()
         ready.sort(key=_order)
         for kept in ready:
             found = {node for node in kept.destinations if self._graph.bit(node) & connected}
-            kept.next_s = now + LOOK_S
+            kept.next_s = now + self._parameters.custody_check_s
             if found:
                 kept.destinations -= found
                 if not kept.destinations:

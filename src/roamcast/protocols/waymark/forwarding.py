@@ -18,15 +18,8 @@ from roamcast.protocols.waymark.receipts import ReceiptsDue
 from roamcast.protocols.waymark.records import Records
 from roamcast.protocols.waymark.repair import Repair
 
-SPREAD_S: Final = 15.0
-"""An event is spread to everybody for the sake of the same destination at most this often."""
-
 CARRY_BYTES: Final = 24
 """What a frame with an event takes beside the event, its destinations and receipts."""
-
-JITTER_SLOW_S: Final = 4.0
-COPIES_MAX: Final = 3
-"""Over a slow radio, who spreads an event waits up to so long, and does not if it has heard so many copies."""
 
 SLACK_S: Final = 0.3
 """Times that nodes tell each other are as exact as this."""
@@ -148,12 +141,17 @@ class Forwarding(Component):
 
     # -- To destinations ----------------------------------------------------------------------------------------------
 
+    def _is_own(self, event: Event) -> bool:
+        """True for what this node published in an earlier life: it does not remember having seen it."""
+        return event.publisher == self.host.address
+
     def _on_carry(self, sender: int, carry: Carry) -> None:
         event = carry.event
         born_s = self.host.now() - carry.age_ds / 10
         if self._seen.add(event.id):
             self._links.note_event()
-            if self._records.subscriptions.match(event) and self._records.own.wanted_since_s <= born_s + SLACK_S:
+            is_wanted = self._records.subscriptions.match(event) and not self._is_own(event)
+            if is_wanted and self._records.own.wanted_since_s <= born_s + SLACK_S:
                 self.host.deliver(event, carry.hops)
         me = self.host.address
         turn = 0
@@ -252,7 +250,7 @@ class Forwarding(Component):
         missed = [
             node
             for node in lost
-            if self._spread_s.get(node, -1e9) < now - SPREAD_S
+            if self._spread_s.get(node, -1e9) < now - self._parameters.spread_again_s
             and not self._records.has_place(node)
             and not self._links.is_cut(node)
         ]
@@ -269,7 +267,7 @@ class Forwarding(Component):
         event = spread.event
         if self._seen.add(event.id):
             self._links.note_event()
-            if self._records.subscriptions.match(event):
+            if self._records.subscriptions.match(event) and not self._is_own(event):
                 self.host.deliver(event, spread.hops)
         task = self.tasks.get(event.id)
         if task is None:
@@ -282,7 +280,7 @@ class Forwarding(Component):
             return
         if is_first or not self._links.is_slow():  # over a slow radio, copies come when the task is long forgotten
             task.is_spread = True
-            jitter_s = JITTER_SLOW_S if self._links.is_slow() else self._parameters.jitter_s
+            jitter_s = self._parameters.jitter_slow_s if self._links.is_slow() else self._parameters.jitter_s
             self.host.set_timer(jitter_s * self.host.random.random(), (ForwardingTimer.SPREAD, event.id))
 
     def _spread_on(self, event_id: int) -> None:
@@ -291,7 +289,10 @@ class Forwarding(Component):
             return
         task.is_spread = True
         neighbours = self._links.neighbours()
-        is_covered = task.copies >= COPIES_MAX if self._links.is_slow() else neighbours <= task.reached
+        if self._links.is_slow():
+            is_covered = task.copies >= self._parameters.copies_max
+        else:
+            is_covered = neighbours <= task.reached
         if not is_covered or not neighbours:
             self.host.broadcast(Spread(task.hops, task.event))
 

@@ -7,29 +7,23 @@ A node is a bit, a set of nodes a whole number. Links come from three sources, e
 3. places: two nodes whose places are known are expected to hear each other if they are within reach. How far the radio
    reaches is learned from the distances at which neighbours are heard.
 
-Adjacency is worked out when it is asked for, node by node, and kept for `VIEW_S`.
+Adjacency is worked out when it is asked for, node by node, and kept for `view_s`.
 """
-
-from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.sender_tree import Adjacency, indices
 from roamcast.protocols.waymark.links import Links
+from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Known, Records
 
-VIEW_S: Final = 0.25
-SAFE: Final = 0.98
-LOOSE: Final = 1.03
-"""Shares of the reach within which a link counts as safe, and as possible."""
-
-LACKED_MIN: Final = 2
-"""A node that so many others lack counts as silent."""
-
 
 class Graph(Adjacency):
-    def __init__(self, host: Host, records: Records, places: Places, links: Links) -> None:
+    def __init__(
+        self, host: Host, parameters: WaymarkParameters, records: Records, places: Places, links: Links
+    ) -> None:
         self._host = host
+        self._parameters = parameters
         self._records = records
         self._links = links
         self._places = places
@@ -49,7 +43,7 @@ class Graph(Adjacency):
         now = self._host.now()
         state = (self._records.changes, self._links.changes)
         age_s = now - self._view_s
-        if age_s < older_s or (age_s <= VIEW_S and state == self._state):
+        if age_s < older_s or (age_s <= self._parameters.view_s and state == self._state):
             return
         self._view_s, self._state = now, state
         self._cut = self.bits({node for node, neighbour in self._links.known.items() if neighbour.is_cut})
@@ -58,7 +52,7 @@ class Graph(Adjacency):
         self._loose.clear()
         self._cells.clear()
         self._find_silent()
-        side_m = max(LOOSE * self._places.reach_m, 1.0)
+        side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
         xs, ys = self._x, self._y
         xs.clear()
         ys.clear()
@@ -87,7 +81,7 @@ class Graph(Adjacency):
                     lacked[node] = lacked.get(node, 0) + 1
         self._silent = 0
         for node, times in lacked.items():
-            if times >= LACKED_MIN and node not in self._links.neighbours():
+            if times >= self._parameters.lacked_min and node not in self._links.neighbours():
                 self._silent |= 1 << records.known[node].index
 
     def is_silent(self, node: int) -> bool:
@@ -185,10 +179,11 @@ class Graph(Adjacency):
     def _expected(self, known: Known, loose: bool) -> int:
         """Who should hear it by places, except for those of which it says otherwise, or which do."""
         node = self._records.nodes[known.index]
-        reach_m = (LOOSE if loose else SAFE) * self._places.reach_m
+        share = self._parameters.reach_possible if loose else self._parameters.reach_safe
+        reach_m = share * self._places.reach_m
         limit = reach_m * reach_m
         x, y = self._x[known.index], self._y[known.index]
-        side_m = max(LOOSE * self._places.reach_m, 1.0)
+        side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
         column, row = int(x // side_m), int(y // side_m)
         lacks = known.lacks
         found = 0

@@ -5,9 +5,9 @@ So each node knows its own links in both directions, and those of its neighbours
 so a gap in the numbers tells how many were lost; the share that arrives is the quality of the link. Any other frame
 shows too that its sender is there.
 
-The hello period depends on how fast the node's links change, apart from changes that follow from places. Over a radio
-so slow that a frame takes `DRAIN_S` hellos are rare, and nothing else is said about the network: what nodes could learn
-is not worth the events that would have to wait. A node that meets a stranger says hello soon, because its list has
+The hello period depends on how fast the node's links change, apart from changes that follow from places. Over a slow
+radio (`slow_radio_s`) hellos are rare, and nothing else is said about the network: what nodes could learn is not worth
+the events that would have to wait. A node that meets a stranger says hello soon, because its list has
 changed. A link on which an acknowledged frame has failed is *cut*: it is not used until something is heard over it.
 """
 
@@ -26,28 +26,8 @@ from roamcast.protocols.waymark.records import Records
 NEIGHBOURS_MAX: Final = 256
 """Neighbours whose state is kept; further ones are ignored."""
 
-RARE: Final = 0.03
-"""Probability that a neighbour counted as gone for its silence is still there."""
-
-DOUBT: Final = 0.05
-"""A link that has changed since it was heard last with at least this probability is doubtful."""
-
-GOOD: Final = 0.9
-SURE_CHANGE: Final = 0.03
-"""A link of at least this quality is good; if it has changed since it was heard last with at most this probability, it
-is sure."""
-
-DRAIN_S: Final = 0.02
-"""A radio on which most hellos have not left after so long is slow."""
-
 PERIOD_MAX_S: Final = 3600.0
 """No hello period counts as longer than this."""
-
-CUT_S: Final = 90.0
-"""A link is cut for this long unless something is heard over it."""
-
-SILENT_PERIODS: Final = 2.5
-"""Hello periods of silence after which the link to a neighbour that is near by its place is cut."""
 
 _NOBODY: Final[frozenset[int]] = frozenset()
 
@@ -154,12 +134,14 @@ class Links(Component):
         neighbour = self.known.get(address)
         if neighbour is None:
             return not self._places.is_near(address)
-        return self._change(neighbour) > DOUBT and not self._places.is_near(address)
+        return self._change(neighbour) > self._parameters.change_doubtful and not self._places.is_near(address)
 
     def is_good(self, address: int) -> bool:
         """Whether few frames are lost between here and that neighbour, as long as it is in reach."""
         neighbour = self.known.get(address)
-        return neighbour is not None and not neighbour.is_cut and min(neighbour.quality, neighbour.trust) >= GOOD
+        if neighbour is None or neighbour.is_cut:
+            return False
+        return min(neighbour.quality, neighbour.trust) >= self._parameters.quality_good
 
     def is_sure(self, address: int) -> bool:
         """Whether a frame to that neighbour arrives almost certainly: the link is good, and it is still there by its
@@ -169,7 +151,7 @@ class Links(Component):
         if self._places.is_near(address):
             return True
         neighbour = self.known[address]
-        return self._change(neighbour) < SURE_CHANGE
+        return self._change(neighbour) < self._parameters.change_sure
 
     def _change(self, neighbour: Neighbour) -> float:
         """About how probable it is that the link has changed since it was heard last."""
@@ -232,7 +214,7 @@ class Links(Component):
         if type(message) is Hello:
             self._take_hello(sender, neighbour, message)
         neighbour.due_s = now + 1.3 * neighbour.period_s
-        neighbour.until_s = now + (0.3 + _patience(neighbour.quality)) * neighbour.period_s
+        neighbour.until_s = now + (0.3 + _patience(neighbour.quality, self._parameters.gone_doubt)) * neighbour.period_s
 
     def _take_hello(self, sender: int, neighbour: Neighbour, hello: Hello) -> None:
         me = self.host.address
@@ -268,7 +250,7 @@ class Links(Component):
             neighbour = self.known[address] = Neighbour()
         if not neighbour.is_cut:
             neighbour.is_cut = True
-            neighbour.until_s = self.host.now() + CUT_S
+            neighbour.until_s = self.host.now() + self._parameters.cut_s
             self._changed()
 
     def _changed(self) -> None:
@@ -307,7 +289,7 @@ class Links(Component):
         )
         self._last_hello_s = now
         self.host.broadcast(hello)
-        self.host.set_timer(DRAIN_S, (LinkTimer.DRAIN, 0))
+        self.host.set_timer(self._parameters.slow_radio_s, (LinkTimer.DRAIN, 0))
         self._schedule(self.period_s * (0.85 + 0.3 * self.host.random.random()))
 
     def is_slow(self) -> bool:
@@ -323,7 +305,7 @@ class Links(Component):
             if neighbour.is_cut or not self._places.is_near(address):
                 del self.known[address]
                 self._changed()
-            elif now - neighbour.heard_s > SILENT_PERIODS * neighbour.period_s:
+            elif now - neighbour.heard_s > self._parameters.silent_periods * neighbour.period_s:
                 self.cut(address)  # it should be heard, and is not
 
     def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
@@ -351,12 +333,12 @@ class Links(Component):
             self.period_s = parameters.hello_slow_s
 
 
-def _patience(quality: float) -> int:
+def _patience(quality: float, gone_doubt: float) -> int:
     """How many hellos in a row may be missing before a neighbour counts as gone: as many as are unlikely to be lost by
     chance on a link of this quality."""
     lost = min(max(1 - quality, 0.02), 0.9)
     missing, chance = 1, lost
-    while chance > RARE and missing < 6:
+    while chance > gone_doubt and missing < 6:
         missing += 1
         chance *= lost
     return missing

@@ -30,32 +30,8 @@ from roamcast.protocols.waymark.records import Records
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
-COURSE_MPS: Final = 0.1
-"""A change of velocity below this is not a turn."""
-
 LISTED_MAX: Final = 200
 """A listing names so many nodes at most."""
-
-WANTS_REST_S: Final = 4.0
-LIST_S: Final = 10.0
-"""A node lists its records if it has learned no want for so long and a neighbour still knows others, but not again
-for so long."""
-
-LIST_STRANGER_S: Final = 30.0
-"""A node lists its records for a stranger no sooner than this after the last time."""
-
-START_WINDOW: Final = 3.0
-"""After a start, news waits so many times longer."""
-
-NEWCOMER_HELLOS: Final = 2
-ANSWER_S: Final = 4.0
-"""A node that has said so few hellos is told everything, and then not again for this long."""
-
-VIEW_S: Final = 1.0
-"""Who is told what is decided by a view of the network that may be this old."""
-
-RIDE_BYTES: Final = 90
-"""Of a frame with an event, news takes no more than this."""
 
 
 class NewsTimer(StrEnum):
@@ -125,11 +101,11 @@ class Spreading(Component):
                 self._differs.pop(sender, None)
                 return
         elif self.has_agreed and self._links.is_stranger(sender):  # a newcomer, or from another part of the network
-            if hello.number <= NEWCOMER_HELLOS:
+            if hello.number <= self._parameters.newcomer_hellos:
                 self._answer_newcomer(sender)
-            elif self.host.now() - self._listed_s > LIST_STRANGER_S:
+            elif self.host.now() - self._listed_s > self._parameters.list_stranger_s:
                 self._list_within(0.5)
-        elif min(now - self._want_learned_s, now - self._settled_s) > WANTS_REST_S and now - self._listed_s > LIST_S:
+        elif self._is_quiet(now) and now - self._listed_s > self._parameters.list_s:
             self._list_within(1.0)  # wants spread at once; by now they should agree
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
@@ -138,10 +114,15 @@ class Spreading(Component):
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
 
+    def _is_quiet(self, now: float) -> bool:
+        """Whether nothing new has been heard of what nodes want."""
+        return min(now - self._want_learned_s, now - self._settled_s) > self._parameters.list_quiet_s
+
     def _answer_newcomer(self, newcomer: int) -> None:
         """Tells it everything; its neighbours share that, because each leaves out what another has told."""
         now = self.host.now()
-        for node in [node for node, answered_s in self._answered.items() if now - answered_s > ANSWER_S]:
+        answer_s = self._parameters.answer_s
+        for node in [node for node, answered_s in self._answered.items() if now - answered_s > answer_s]:
             del self._answered[node]
         if newcomer in self._answered or len(self._answered) >= NEIGHBOURS_MAX:
             return
@@ -182,7 +163,8 @@ class Spreading(Component):
     def _learn(self, sender: int, wants: tuple[Want, ...], wheres: tuple[Where, ...]) -> None:
         around = self._around_of(sender)
         if self._answered:
-            around |= {node for node, answered_s in self._answered.items() if self.host.now() - answered_s < ANSWER_S}
+            recent_s = self.host.now() - self._parameters.answer_s
+            around |= {node for node, answered_s in self._answered.items() if answered_s > recent_s}
         for want in wants:
             if want.node == self.host.address:
                 if self._records.outdo_want(want):
@@ -216,7 +198,7 @@ class Spreading(Component):
         if before is None or not before.has_place or not self._records.own.has_place:
             return self._parameters.news_s
         turn_mps = hypot(where.place[2] / 100 - before.vx, where.place[3] / 100 - before.vy)
-        if turn_mps < COURSE_MPS:
+        if turn_mps < self._parameters.turn_mps:
             return 2 * self._parameters.news_s
         distance_m = self._places.distance_m(self._records.own, before)
         return max(self._parameters.news_s, self._parameters.angle * distance_m / turn_mps)
@@ -246,12 +228,12 @@ class Spreading(Component):
         return self._around_of(self.host.address)
 
     def _around_of(self, node: int) -> frozenset[int]:
-        self._graph.refresh(VIEW_S)
+        self._graph.refresh(self._parameters.news_view_s)
         return self._graph.around(node)
 
     def _tell_within(self, delay_s: float) -> None:
         if self.host.now() < self._settled_s:  # many start at once: links first, then everything in few frames
-            window_s = START_WINDOW * self._parameters.news_s
+            window_s = self._parameters.news_start_factor * self._parameters.news_s
             delay_s = self._settled_s - self.host.now() + window_s * self.host.random.random()
         due_s = self.host.now() + delay_s
         if self._tell_due_s < self.host.now() or due_s < self._tell_due_s:
@@ -271,9 +253,9 @@ class Spreading(Component):
 
     def take_along(self, room_bytes: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
         """News for a frame that is sent anyway and has so much room."""
-        if room_bytes < RIDE_BYTES or not len(self._pending):
+        if room_bytes < self._parameters.news_ride_bytes or not len(self._pending):
             return (), ()
-        return self._pending.take(self._around(), RIDE_BYTES)
+        return self._pending.take(self._around(), self._parameters.news_ride_bytes)
 
     # -- Comparing ----------------------------------------------------------------------------------------------------
 

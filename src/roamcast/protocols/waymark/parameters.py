@@ -2,6 +2,7 @@
 
 from roamcast.protocols import api
 from roamcast.protocols.api import require
+from roamcast.protocols.parameters import require_between
 
 
 class WaymarkParameters(api.Parameters, frozen=True):
@@ -9,21 +10,53 @@ class WaymarkParameters(api.Parameters, frozen=True):
     hello_min_s: float = 1.0  # shortest time between two hellos of a node; below hello_max_s
     hello_max_s: float = 12.0  # longest time between two hellos; longer is cheaper, and finds new links later
     hello_placed_s: float = 30.0  # the same for a node that knows its place, since its links follow from places
-    hello_slow_s: float = 300.0  # time between two hellos over a radio on which a frame takes long
+    hello_slow_s: float = 300.0  # time between two hellos over a slow radio
     hello_price: float = 1.2  # cost of a hello, in events that meet a broken link; higher: fewer hellos
+    slow_radio_s: float = 0.02  # a radio on which most hellos have not left after this time is slow
     quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
-    # Knowledge: records
+    quality_good: float = 0.9  # links of at least this quality are good
+    gone_doubt: float = 0.03  # a neighbour is gone once its silence has no more than this probability on its link
+    change_doubtful: float = 0.05  # a link is in doubt once it has changed with this probability since it was heard
+    change_sure: float = 0.03  # a good link that has changed with at most this probability is sure
+    cut_s: float = 90.0  # time for which a failed link is not used unless something is heard over it
+    silent_periods: float = 2.5  # a neighbour that is near by its place is cut after this many hello periods of silence
+    # Knowledge: places
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
-    angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
     check_s: float = 0.5  # time between two checks of that
+    turn_mps: float = 0.1  # a change of velocity below this is not a turn
+    angle: float = 0.8  # a turn may wait until the direction in which the node is seen is off by this, in radians
+    reach_near: float = 0.9  # within this share of the reach a node should be heard
+    reach_far: float = 1.1  # beyond this share of the reach a node should not be heard
+    reach_safe: float = 0.98  # links up to this share of the reach are planned with
+    reach_possible: float = 1.03  # links up to this share of the reach are tried where there is no other path
+    surprises_max: float = 0.12  # above this share of frames that places do not explain, places are distrusted
+    distrust_s: float = 300.0  # time for which they are
+    lacked_min: int = 2  # a node that this many neighbours report as not heard counts as silent
+    # Knowledge: records
     news_s: float = 1.0  # longest time for which an urgent update waits for others
+    news_start_factor: float = 3.0  # a starting node waits this many times longer
+    news_bytes_max: int = 900  # records in one frame take no more
+    news_ride_bytes: int = 90  # records in a frame with an event take no more
+    news_view_s: float = 1.0  # age of the graph by which a node decides who still needs a record
+    view_s: float = 0.25  # age of the graph by which events are planned, as long as nothing is heard
     where_periods: float = 10.0  # shortest time between two updates of a node's links to the network, in hello periods
+    where_max_s: float = 30.0  # the same in seconds, if that is sooner
+    exceptions_s: float = 3.0  # shortest time between two updates of links that places do not explain
     settle_s: float = 1.5  # time for which a starting node listens before it forwards records
+    newcomer_hellos: int = 2  # a stranger that has sent no more hellos than this is told all records
+    answer_s: float = 4.0  # shortest time between two such answers to the same node
+    list_s: float = 10.0  # shortest time between two lists of what a node knows, if a neighbour still knows others
+    list_quiet_s: float = 4.0  # such a list is sent after this time without a new record of what a node wants
+    list_stranger_s: float = 30.0  # shortest time between two lists because of strangers
     # Forwarding
     jitter_s: float = 0.01  # longest random delay before an event is flooded to all nodes
+    jitter_slow_s: float = 4.0  # the same over a slow radio
+    copies_max: int = 3  # over a slow radio a node that has heard this many copies does not forward an event
+    spread_again_s: float = 15.0  # shortest time between two floods because of the same unreachable destination
     hops_max: int = 64  # longest path of an event, in hops
     # Repair
     response_min_s: float = 0.0009  # shortest time between the turns of two relays; about the airtime of an event
+    response_rise_max: float = 20.0  # one late relay counts as no later than this many usual response times
     relay_wait_s: float = 0.012  # shortest time within which a relay must be heard forwarding an event
     receipt_s: float = 0.03  # time for which receipts over doubtful links wait for others
     patience_s: float = 2.0  # the same over sure links; at least receipt_s
@@ -31,27 +64,34 @@ class WaymarkParameters(api.Parameters, frozen=True):
     # Custody
     custody_s: float = 60.0  # events without a path are kept until they are this old; 0: not at all
     custody_bytes: int = 1_000_000  # what a node keeps for others, and what it remembers of its own, takes no more
+    custody_check_s: float = 0.5  # time between two looks for new paths
+    retry_min_s: float = 2.0  # time before an event in custody is tried again; doubles each time
+    retry_max_s: float = 15.0  # up to this
     durable: bool = False  # this node wants what was published up to custody_s before it said what it wants
 
     def __post_init__(self) -> None:
         require(0 < self.hello_min_s < self.hello_max_s, "hello_min_s", self.hello_min_s, "above 0, below hello_max_s")
-        require(self.hello_max_s <= 3600, "hello_max_s", self.hello_max_s, "at most 3600")
-        require(self.hello_min_s < self.hello_placed_s <= 3600, "hello_placed_s", self.hello_placed_s, "to 3600")
-        require(0 < self.hello_slow_s <= 3600, "hello_slow_s", self.hello_slow_s, "above 0, at most 3600")
-        require(self.hello_price > 0, "hello_price", self.hello_price, "above 0")
-        require(0 <= self.quality_min <= 1, "quality_min", self.quality_min, "between 0 and 1")
-        require(self.jitter_s >= 0, "jitter_s", self.jitter_s, "at least 0")
-        require(1 <= self.hops_max <= 255, "hops_max", self.hops_max, "between 1 and 255")
-        require(self.response_min_s > 0, "response_min_s", self.response_min_s, "above 0")
-        require(self.relay_wait_s > 0, "relay_wait_s", self.relay_wait_s, "above 0")
-        require(self.receipt_s >= 0, "receipt_s", self.receipt_s, "at least 0")
-        require(self.receipt_s <= self.patience_s <= 60, "patience_s", self.patience_s, "receipt_s to 60")
-        require(0 <= self.custody_s <= 1e6, "custody_s", self.custody_s, "between 0 and 1000000")
-        require(0 <= self.custody_bytes <= 10**12, "custody_bytes", self.custody_bytes, "between 0 and 10^12")
-        require(0 < self.check_s <= 60, "check_s", self.check_s, "above 0, at most 60")
-        require(0 < self.news_s <= 600, "news_s", self.news_s, "above 0, at most 600")
-        require(0 <= self.angle <= 3, "angle", self.angle, "between 0 and 3")
-        require(self.stray_m > 0, "stray_m", self.stray_m, "above 0")
-        require(self.where_periods >= 0, "where_periods", self.where_periods, "at least 0")
-        require(0 <= self.settle_s <= 600, "settle_s", self.settle_s, "between 0 and 600")
-        require(0 <= self.tries_max <= 100, "tries_max", self.tries_max, "between 0 and 100")
+        require_between(self, 0, 3600, *_PERIODS)
+        require_between(self, 0, 600, *_DELAYS)
+        require_between(self, 0, 1, *_SHARES)
+        require_between(self, 0.1, 10, "reach_near", "reach_far", "reach_safe", "reach_possible")
+        require_between(self, 0, 1000, "hello_price", "where_periods", "silent_periods", "news_start_factor")
+        require_between(self, 1, 1000, "response_rise_max", "lacked_min", "copies_max", "newcomer_hellos")
+        require_between(self, 0, 100, "tries_max", "turn_mps")
+        require_between(self, 0, 3, "angle")
+        require_between(self, 0.01, 1e6, "stray_m")
+        require_between(self, 1, 255, "hops_max")
+        require_between(self, 0.01, 60, "check_s", "custody_check_s")
+        require_between(self, 1e-6, 60, "response_min_s", "relay_wait_s", "slow_radio_s")
+        require(0 <= self.receipt_s <= self.patience_s, "receipt_s", self.receipt_s, "0 to patience_s")
+        require(self.retry_min_s <= self.retry_max_s, "retry_min_s", self.retry_min_s, "at most retry_max_s")
+        require_between(self, 0, 1_000_000, "custody_s", "news_bytes_max", "news_ride_bytes")
+        require_between(self, 0, 10**12, "custody_bytes")
+
+
+_PERIODS = ("hello_max_s", "hello_placed_s", "hello_slow_s", "cut_s", "distrust_s", "retry_min_s", "retry_max_s")
+_DELAYS = (
+    "news_s", "news_view_s", "view_s", "where_max_s", "exceptions_s", "settle_s", "answer_s", "list_s", "list_quiet_s",
+    "list_stranger_s", "jitter_s", "jitter_slow_s", "spread_again_s", "patience_s",
+)  # fmt: skip
+_SHARES = ("quality_min", "quality_good", "gone_doubt", "change_doubtful", "change_sure", "surprises_max")

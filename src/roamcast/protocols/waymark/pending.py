@@ -8,12 +8,10 @@ from roamcast.protocols.waymark.records import Records
 WANT: Final = 0
 WHERE: Final = 1
 
-BYTES_MAX: Final = 900
-"""Records fill no more of a frame than this: a longer frame keeps the channel busy for too long."""
-
 
 class PendingNews:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
         self._records = records
         self._reached: tuple[dict[int, set[int]], dict[int, set[int]]] = ({}, {})  # by kind and node: who has it
         self._asked: tuple[dict[int, set[int]], dict[int, set[int]]] = ({}, {})  # by kind and node: who asks for it
@@ -45,7 +43,7 @@ class PendingNews:
 
     def take(self, neighbours: frozenset[int], bytes_max: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
         """As many records as fit, oldest first, of those that a neighbour may lack; all others are forgotten."""
-        left = min(bytes_max, BYTES_MAX)
+        left = min(bytes_max, self._bytes_max)
         wants: list[Want] = []
         for node in self._wanted(WANT, neighbours):
             want = self._records.want(node)

@@ -1,29 +1,27 @@
 """Places: what positions tell about links, and how far the radio reaches.
 
 The reach is learned from the distances at which neighbours are heard; what the operator said about it is only where
-learning starts. Around the reach nothing can be said: a node is expected to be heard only within `NEAR` of it, and
-expected not to be only beyond `FAR`.
+learning starts. Around the reach nothing can be said: a node should be heard only within `reach_near` of
+it, and should not be heard only beyond `reach_far`.
 
 Where walls and hills decide who hears whom, places mislead. So every frame that should not have been heard counts
 against them, as does every node nearby that could not be reached. If the share of such surprises exceeds
-`SURPRISES_MAX`, this node does without its place for `DISTRUST_S`, and lists its links instead.
+`surprises_max`, this node does without its place for `distrust_s`, and lists its links instead.
 """
 
 from typing import Final
 
 from roamcast.protocols.api import Host
+from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.records import Known, Records
 
-NEAR: Final = 0.9
-FAR: Final = 1.1
 SAMPLES_MAX: Final = 128
-SURPRISES_MAX: Final = 0.12
-DISTRUST_S: Final = 300.0
 
 
 class Places:
-    def __init__(self, host: Host, records: Records) -> None:
+    def __init__(self, host: Host, parameters: WaymarkParameters, records: Records) -> None:
         self._host = host
+        self._parameters = parameters
         self._records = records
         self.reach_m = 0.0 if host.site is None else host.site.range_m
         self._distances_m: list[float] = []
@@ -37,7 +35,7 @@ class Places:
             return
         distances_m = self._distances_m
         distances_m.append(self.distance_m(own, known))
-        self._count(1.0 if distances_m[-1] > FAR * self.reach_m > 0 else 0.0, 1 / 64)
+        self._count(1.0 if distances_m[-1] > self._parameters.reach_far * self.reach_m > 0 else 0.0, 1 / 64)
         if len(distances_m) > SAMPLES_MAX:
             del distances_m[0]
         if self._host.site is None:
@@ -50,8 +48,8 @@ class Places:
 
     def _count(self, surprise: float, weight: float) -> None:
         self._surprises += weight * (surprise - self._surprises)
-        if self._surprises > SURPRISES_MAX:
-            self._distrusted_until_s = self._host.now() + DISTRUST_S
+        if self._surprises > self._parameters.surprises_max:
+            self._distrusted_until_s = self._host.now() + self._parameters.distrust_s
             self._surprises = 0.0
 
     def are_trusted(self) -> bool:
@@ -71,7 +69,7 @@ class Places:
         own = self._records.own
         if known is None or not known.has_place or not own.has_place:
             return False
-        return self.distance_m(own, known) < NEAR * self.reach_m
+        return self.distance_m(own, known) < self._parameters.reach_near * self.reach_m
 
     def is_far(self, node: int) -> bool:
         """Whether this node should not hear it."""
@@ -79,7 +77,7 @@ class Places:
         own = self._records.own
         if known is None or not known.has_place or not own.has_place:
             return False
-        return self.distance_m(own, known) > FAR * self.reach_m
+        return self.distance_m(own, known) > self._parameters.reach_far * self.reach_m
 
     def explains(self, node: int) -> bool:
         """Whether places say anything about the link with it."""

@@ -24,9 +24,6 @@ from roamcast.protocols.waymark.receipts import ReceiptsDue, receipted
 LATE_MAX: Final = 64
 """Of so many events late relays are remembered."""
 
-RAISE: Final = 20.0
-"""A response counts as no more than so many times as late as usual."""
-
 
 class RepairTimer(StrEnum):
     RELAYS = "repair.relays"  # the relays of an event have had their time to be heard
@@ -163,7 +160,8 @@ class Repair(Component):
         self._late.setdefault(event_id, (awaited.first, awaited.sent_s))
 
     def _responded(self, after_s: float) -> None:
-        after_s = min(after_s, RAISE * self.response_s)  # one straggler does not slow everything down
+        # One straggler does not slow everything down.
+        after_s = min(after_s, self._parameters.response_rise_max * self.response_s)
         self.response_s = max(self.response_s + (after_s - self.response_s) / 8, self._parameters.response_min_s)
 
     def _remind_relays(self, event_id: int) -> None:

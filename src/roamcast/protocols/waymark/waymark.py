@@ -87,12 +87,12 @@ class Waymark(ComposedProtocol):
         super().__init__(host)
         receipts = ReceiptsDue()
         self.records = Records(host, parameters.custody_s if parameters.durable else 0.0)
-        places = Places(host, self.records)
-        pending = PendingNews(self.records)
+        places = Places(host, parameters, self.records)
+        pending = PendingNews(self.records, parameters.news_bytes_max)
         self.links = Links(
             host=host, parameters=parameters, records=self.records, places=places, news=pending, receipts=receipts
         )
-        self.graph = Graph(host, self.records, places, self.links)
+        self.graph = Graph(host, parameters, self.records, places, self.links)
         self.custody = Custody(host, parameters, self.records, self.graph, self._resume)
         self.news = Spreading(
             host=host,

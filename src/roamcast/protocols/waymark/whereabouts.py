@@ -7,7 +7,6 @@ neighbours as `extra`. So wrong places are corrected by what is measured, and ri
 """
 
 from enum import StrEnum
-from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
@@ -17,10 +16,6 @@ from roamcast.protocols.waymark.news import Spreading
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Records
-
-LACKS_REST_S: Final = 3.0
-REST_MAX_S: Final = 30.0
-"""A node tells exceptions no sooner than the first after it told anything; the second is time enough for any."""
 
 
 class WhereaboutsTimer(StrEnum):
@@ -78,11 +73,12 @@ class Whereabouts(Component):
         changes are told now and then."""
         own = self._records.own
         rest_s = self.host.now() - self._told_s
-        if rest_s < LACKS_REST_S:
+        if rest_s < self._parameters.exceptions_s:
             return
         self._find_exceptions()
         is_urgent = any(node not in own.lacks and not self._graph.is_silent(node) for node in self._lacks)
-        if is_urgent or rest_s >= min(self._parameters.where_periods * self._links.period_s, REST_MAX_S):
+        where_s = min(self._parameters.where_periods * self._links.period_s, self._parameters.where_max_s)
+        if is_urgent or rest_s >= where_s:
             self._links_then = self._links.changes
             if self._lacks != own.lacks or self._extra != own.extra:
                 self._tell(is_urgent)

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import mypyc_attr
+
 from roamcast.protocols.api import NOBODY, Listener, Message, Point
 from roamcast.world.radio.medium import Frame
 from roamcast.world.radio.rate import Rate
@@ -25,6 +27,7 @@ class Arrival:
 NO_ARRIVALS: Final[list[Arrival]] = []
 
 
+@mypyc_attr(free_list_len=1)
 class DcfFrame(Frame):
     """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
 

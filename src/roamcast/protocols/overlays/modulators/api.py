@@ -32,6 +32,9 @@ class Modulator(ABC):
         """CPU time that `process` stands for, at least, even where it is measured."""
         return 0.0
 
+    def adopt(self, former: "Modulator") -> None:  # noqa: B027 - most start afresh
+        """Takes the place of another one of the same consumer, and goes on from its state as far as it can."""
+
     @abstractmethod
     def state(self) -> bytes:
         """Everything `process` has left behind, to travel to another broker."""

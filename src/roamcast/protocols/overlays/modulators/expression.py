@@ -15,7 +15,7 @@ memory that grows. Text length, number of nodes and depth are bounded.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -231,7 +231,8 @@ def tokens(source: str) -> list[Token]:
 class Parser:
     """Recursive descent, one method per level of precedence; also the cursor over the tokens for the pipeline."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, inputs: Mapping[str, bytes] | None = None) -> None:
+        self._inputs = inputs or {}
         self._tokens = tokens(source)
         self._at = 0
         self._nodes = 0
@@ -261,6 +262,15 @@ class Parser:
             raise self.refusal(f"{what} expected")
         self._at += 1
         return token.text
+
+    def input(self) -> bytes:
+        """Reads the name of static data, and returns the data."""
+        name = self.token.text
+        if name not in self._inputs:
+            known = ", ".join(sorted(self._inputs)) or "there is none"
+            raise self.refusal(f"the name of an input expected ({known})")
+        self.read("name", "an input")
+        return self._inputs[name]
 
     def refusal(self, why: str) -> ConfigurationError:
         token = self.token

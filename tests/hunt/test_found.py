@@ -1,0 +1,47 @@
+"""What the hunt found, each as small as it was shrunk: it must not come back."""
+
+from typing import Any
+
+import pytest
+
+from roamcast.checkers import check_deliveries
+from roamcast.hunt.draw import HUNTED
+from roamcast.interests import Intervals
+from roamcast.protocols.trees.tree import TreeProtocol
+from roamcast.testing import TinyNet, line
+from roamcast.world.incident import Incident
+from roamcast.world.radio.models.ideal import Ideal
+from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
+from roamcast.world.simulator import simulate
+
+
+@pytest.mark.parametrize("protocol", HUNTED)
+def test_a_node_that_returns_is_not_served_what_it_published_before(protocol: str) -> None:
+    """Waymark, flooding and others told own events by having seen them; a node that returns has seen nothing."""
+    incidents = [Incident(what="crash", node=0, from_s=8.02 + at, until_s=8.05 + at) for at in range(12)]
+    incidents += [Incident(what="delay", node=node, from_s=0.0, amount=0.08) for node in (1, 2, 3)]
+    scenario = Scenario(
+        nodes=4,
+        area_m=(400.0, 100.0),
+        duration_s=25.0,
+        mobility=Mobility(model="static", positions_m=((50.0, 50.0), (150.0, 50.0), (250.0, 50.0), (350.0, 50.0))),
+        radio=Ideal(range_m=250.0),
+        workload=Workload(publishers=4, selectivity=1.0, rate_per_s=20.0),
+        faults=Faults(incidents=tuple(incidents)),
+    )
+    check_deliveries(simulate(Run(scenario=scenario, protocol=protocol)).recorder.table())
+
+
+@pytest.mark.parametrize("protocol", ["ps-maodv", "sp-combo", "dsapst"])
+def test_an_interest_that_was_lost_behind_the_link_is_reported_again(protocol: str) -> None:
+    """With a full queue a report vanishes without a failure; nothing else would ever repeat it."""
+    settings = {"refresh_period_s": 2.0, "report_again": 2}
+    net: TinyNet[Any] = TinyNet(line(2), protocol, settings, seed=1, language="intervals")
+    net.run(10.0)
+    child, parent = (0, 1) if net.node(0).parent == 1 else (1, 0)
+    assert isinstance(net.node(child), TreeProtocol)
+    net.subscribe(child, Intervals.of((0, 100)))
+    net.run(0.5)
+    net.node(parent).children.put(child, None, net.host(parent).now())  # as if the report had never come
+    net.run(8.0)
+    assert net.node(parent).children.interest(child) == Intervals.of((0, 100))
