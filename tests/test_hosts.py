@@ -163,7 +163,7 @@ async def through_udp(kind: type[Carrier], sent: list[Message]) -> list[Message]
         )
         host.protocol = kind(host)
         carriers.append(host.protocol)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda host=host: host, sock=sock)  # type: ignore[misc]
+        host.listen(sock)
     for number, message in enumerate(sent):
         carriers[0].host.broadcast(message)
         carriers[0].host.send(1, message)

@@ -5,7 +5,7 @@ import pytest
 
 from roamcast.checkers.receipts import Verdict, judge
 from roamcast.delivery.custody import MISSING_MAX, NEIGHBOURS_MAX
-from roamcast.delivery.layer import DeliveryLayer, as_ranges
+from roamcast.delivery.layer import DeliveryLayer
 from roamcast.delivery.messages import IDS_MAX, KINDS, Beat, Carried, Carry, Fetch, Records, Want
 from roamcast.delivery.registry import NODES_MAX
 from roamcast.delivery.settings import DeliverySettings
@@ -231,8 +231,3 @@ def test_an_answer_about_events_that_are_gone() -> None:
     net.run(5)
     assert layer.custody.missing == 0
     assert net.frames[Fetch.label] >= 1
-
-
-def test_ranges() -> None:
-    assert as_ranges([]) == []
-    assert as_ranges([1, 2, 3, 7, 9, 10]) == [(1, 3), (7, 7), (9, 10)]

@@ -25,6 +25,13 @@ def endpoints(count: int) -> list[str]:
     return found
 
 
+def free_port() -> int:
+    """A TCP port on loopback that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
 @contextlib.asynccontextmanager
 async def row(*tables: dict[str, Any], **settings: Any) -> AsyncIterator[list[Doors]]:
     """Nodes 1, 2, ... in a row, each with the doors of its table."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.doors.nodes import ANYWHERE, PATIENCE_S, endpoints, row, run
+from tests.doors.nodes import ANYWHERE, PATIENCE_S, endpoints, free_port, row, run
 
 from roamcast.testing.namespaces import Fleet, Machines, why_impossible
 
@@ -148,9 +148,3 @@ def test_a_node_without_doors_loads_none_of_their_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -1,7 +1,9 @@
 """The HTTP door: publish by POST, subscribe as server-sent events, both over a WebSocket."""
 
 import asyncio
+import contextlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +215,44 @@ def test_more_clients_than_allowed_are_refused_and_slow_ones_lose_the_oldest() -
                 await doors.gate.node.publish("number", b"%d" % number, here=True)
             assert await streams[0].next() == 7
             assert [(await streams[0].next())["payload"] for _ in range(3)] == ["7", "8", "9"]
+
+    run(work)
+
+
+def test_bytes_that_are_no_request_end_their_own_connection_at_most() -> None:
+    async def work() -> None:
+        random_ = random.Random(24)
+        starts = (
+            b"",
+            b"GET /events?subscribe=",
+            b"POST /events/a HTTP/1.1\r\nContent-Length: ",
+            b"GET /socket HTTP/1.1\r\n",
+        )
+        async with row(OPEN) as (doors,), aiohttp.ClientSession() as client:
+            for number in range(60):
+                reader, writer = await asyncio.open_connection("127.0.0.1", doors.open["http"].port)
+                writer.write(starts[number % len(starts)] + random_.randbytes(random_.randrange(100)) + b"\r\n\r\n")
+                with contextlib.suppress(ConnectionError):
+                    writer.write_eof()
+                    await reader.read()
+                writer.close()
+            async with client.get(f"{doors.places['http']}/health") as answer:
+                assert answer.status == 200
+
+    run(work)
+
+
+def test_idle_connections_are_bounded() -> None:
+    async def work() -> None:
+        async with row({"http": {"listen": ANYWHERE, "clients": 2}}) as (doors,):
+            place = ("127.0.0.1", doors.open["http"].port)
+            idle = [await asyncio.open_connection(*place) for _ in range(8)]
+            reader, writer = await asyncio.open_connection(*place)
+            assert await reader.read() == b""
+            idle[0][1].write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await idle[0][0].readline()).startswith(b"HTTP/1.1 200")
+            for each in (writer, *(writer for _, writer in idle)):
+                each.close()
 
     run(work)
 

@@ -56,10 +56,10 @@ def test_the_metrics_tell_what_the_node_did() -> None:
 def test_frames_are_counted_by_the_reason_of_their_drop() -> None:
     async def work() -> None:
         async with row({}, BOTH) as (here, there), aiohttp.ClientSession() as client:
-            transport = here.gate.node._running._host._transport
+            endpoint = here.gate.node._running._host._socket
             host, _, port = there.gate.node.endpoint.rpartition(":")
-            assert transport is not None
-            transport.sendto(b"nonsense", (host, int(port)))
+            assert endpoint is not None
+            endpoint.sendto(b"nonsense", (host, int(port)))
             await until(lambda: bool(there.gate.node.counters["frames_lost"]))
             found = await samples(client, there)
             assert sum(value for name, value in found.items() if name.startswith("roamcast_frames_dropped_total")) == 1

@@ -12,9 +12,8 @@ from paho.mqtt.enums import MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.doors.clients import connected, ready
-from tests.doors.nodes import ANYWHERE, row, run, until
+from tests.doors.nodes import ANYWHERE, free_port, row, run, until
 from tests.doors.test_cloudevents import TRACEPARENT
-from tests.doors.test_commands import free_port
 
 from roamcast.doors.opening import open_doors
 from roamcast.doors.settings import door_settings

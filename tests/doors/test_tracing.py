@@ -1,18 +1,24 @@
 """OpenTelemetry: a causal chain across nodes is one trace."""
 
+import asyncio
+import gzip
+
 import aiohttp
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests.doors.nodes import ANYWHERE, row, run
+from tests.doors.nodes import ANYWHERE, free_port, row, run
 from tests.doors.test_cloudevents import TRACEPARENT
 from tests.doors.test_http import subscribed
 
 from roamcast.doors.access import Access
 from roamcast.doors.gate import Gate
-from roamcast.doors.opening import Doors
-from roamcast.doors.settings import Entry
+from roamcast.doors.opening import Doors, open_doors
+from roamcast.doors.settings import Entry, door_settings
 from roamcast.doors.tracing import Tracing
+from roamcast.live.notices import Notice
 
 
 def traced(doors: Doors) -> InMemorySpanExporter:
@@ -67,6 +73,48 @@ def test_a_chain_over_three_nodes_is_one_trace() -> None:
         assert spans["publish fire/north at 1"].resource.attributes["service.instance.id"] == "1"
 
     run(work)
+
+
+def test_spans_reach_a_collector_and_the_operator_learns_if_they_do_not() -> None:
+    async def work() -> None:
+        bodies: list[bytes] = []
+
+        async def take(request: web.Request) -> web.Response:
+            bodies.append(await request.read())
+            return web.Response()
+
+        collector = web.Application()
+        collector.add_routes([web.post("/v1/traces", take)])
+        runner = web.AppRunner(collector)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        there = f"http://127.0.0.1:{runner.addresses[0][1]}/v1/traces"
+        nobody = f"http://127.0.0.1:{free_port()}/v1/traces"
+        access = Access("http", Entry(), "topics")
+        notices: list[Notice] = []
+        async with row({}) as (doors,):
+            for place in (there, nobody):
+                settings = door_settings({"tracing": place})
+                async with open_doors(doors.gate.node, settings, notices.append) as opened:
+                    await opened.gate.publish("http", "fire/north", b"smoke", user="anonymous", access=access)
+                    tracing = opened.gate.tracing
+                    assert tracing is not None
+                    await asyncio.to_thread(tracing.provider.force_flush)
+        await runner.cleanup()
+        requests = [ExportTraceServiceRequest.FromString(gunzip(body)) for body in bodies]
+        names = [
+            span.name for each in requests for spans in each.resource_spans for scope in spans.scope_spans
+            for span in scope.spans
+        ]  # fmt: skip
+        assert names == ["publish fire/north"]
+        assert [notice.text for notice in notices] == [f"tracing door: {nobody} does not take spans; they are lost"]
+
+    run(work)
+
+
+def gunzip(body: bytes) -> bytes:
+    return gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
 
 
 def test_without_a_parent_a_trace_begins_and_the_payload_stays_what_it_was() -> None:

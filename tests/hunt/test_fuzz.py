@@ -11,7 +11,7 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.draw import HUNTED
-from roamcast.hunt.fuzz import Corpus, Fuzzer, Mutator, shape
+from roamcast.hunt.fuzz import Corpus, Counts, Fuzzer, Mutator, add_counts, shape
 from roamcast.live.codec import Codec, Datagram, Drop, Frame
 from roamcast.protocols.catalogue import PROTOCOLS
 from roamcast.seeds import Random
@@ -45,6 +45,14 @@ def test_mutations_are_of_many_shapes_and_follow_from_the_seed() -> None:
     assert bodies == [two.body() for _ in range(2000)]
     assert len(set(bodies)) > 1500
     assert not set(bodies) <= set(corpus)
+
+
+def test_counts_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "fuzz.json"
+    add_counts({"flooding": Counts(decoded=3, messages=1)}, path)
+    add_counts({"flooding": Counts(decoded=4), "gossip": Counts(decoded=1)}, path)
+    added = msgspec.json.decode(path.read_bytes(), type=dict[str, Counts])
+    assert added == {"flooding": Counts(decoded=7, messages=1), "gossip": Counts(decoded=1)}
 
 
 def test_a_corpus_keeps_one_message_of_each_shape(tmp_path: Path) -> None:

@@ -180,7 +180,14 @@ def test_a_hunt_is_resumed_and_a_mended_failure_is_closed(tmp_path: Path) -> Non
     assert [each.number for each in retry_open(again)] == [1]
     final = Ledger(tmp_path, seed=3)
     assert final.totals()["flooding"].open == 0
-    assert "| flooding | `lost` | 1 | 0 |" in hunt_page(final)
+    (tmp_path / "fuzz.json").write_text('{"flooding": {"decoded": 5000, "messages": 70, "refused": 6, "learned": 1}}')
+    bug = {"name": "a", "what": "a bug", "suite": False, "hunt": True, "hunt_minutes": 5}
+    (tmp_path / "mutants.json").write_bytes(msgspec.json.encode([bug]))
+    page = hunt_page(final, found="What was found.")
+    assert "| flooding | `lost` | 1 | 0 |" in page
+    assert "| flooding | 5,000 | 70 | 6 |" in page
+    assert "| a bug | no | yes |" in page
+    assert page.endswith("What was found.\n")
     with pytest.raises(ConfigurationError, match="seed"):
         Ledger(tmp_path, seed=4)
 

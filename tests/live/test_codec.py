@@ -20,6 +20,7 @@ from roamcast.live.codec import (
     Datagram,
     Drop,
     Frame,
+    as_batch,
 )
 from roamcast.protocols.api import Message
 from roamcast.protocols.flooding.messages import Flood
@@ -77,6 +78,24 @@ def with_body(body: bytes) -> bytes:
 @settings(deadline=None, derandomize=True, max_examples=200)
 def test_what_is_encoded_comes_back(datagram: Datagram) -> None:
     assert CODEC.decode(CODEC.encode(datagram)) == datagram
+
+
+@given(st.lists(messages, min_size=1, max_size=4))
+@settings(deadline=None, derandomize=True, max_examples=100)
+def test_a_batch_comes_back(batch: list[Message]) -> None:
+    data = CODEC.encode(Datagram(Frame.BATCH, 5), as_batch([CODEC.encode_message(message) for message in batch]))
+    assert CODEC.decode(data) == Datagram(Frame.BATCH, 5, batch=tuple(batch))
+    for cut in range(HEADER_BYTES, len(data)):
+        decoded = CODEC.decode(data[:cut])
+        if isinstance(decoded, Datagram):  # cut between two messages
+            assert decoded.batch == tuple(batch[: len(decoded.batch)])
+
+
+@given(st.binary(max_size=200))
+@settings(deadline=None, derandomize=True, max_examples=300)
+def test_random_batches_are_messages_or_dropped(body: bytes) -> None:
+    decoded = CODEC.decode(header_of(Datagram(Frame.BATCH, 5)) + body)
+    assert decoded is Drop.MALFORMED_BODY or (isinstance(decoded, Datagram) and decoded.batch)
 
 
 @given(st.binary(max_size=DATAGRAM_BYTES_MAX + 10))

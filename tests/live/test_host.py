@@ -119,7 +119,7 @@ class Network:
             position=(3.0, 4.0),
         )
         host.protocol = self.protocols[address] = Scripted(host)
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=sock)
+        host.listen(sock)
 
     def _delivered(self, address: int, handed: Handed, latency_s: float) -> None:
         self.protocols[address].publish(handed.event)  # an application that answers at once
@@ -289,6 +289,38 @@ async def test_what_a_protocol_refuses_is_counted_and_the_node_goes_on(network: 
     assert await network.call(2) == ("message", 1, "fine")
     assert network.lost(2) == {"refused": 2}
     assert network.failures.empty()
+
+
+@on_network
+async def test_small_broadcasts_of_one_round_share_datagrams_and_arrive_in_order(network: Network) -> None:
+    await network.link(1, 2)
+    datagrams: list[bytes] = []
+    link: Any = network.hosts[2].link
+    receive = link.receive
+
+    def counted(data: bytes, *more: Any) -> None:
+        datagrams.append(data)
+        receive(data, *more)
+
+    link.receive = counted
+    for number in range(200):
+        network.hosts[1].broadcast(Note(f"note {number}"))
+    got = [(await network.call(2))[2] for _ in range(200)]
+    assert got == [f"note {number}" for number in range(200)]
+    assert len(datagrams) < 10
+    await asyncio.sleep(0.05)
+    network.hosts[1].broadcast(Note("alone"))
+    assert (await network.call(2))[2] == "alone"
+    assert datagrams[-1] == CODEC.encode(Datagram(Frame.BROADCAST, 1, message=Note("alone")))
+
+
+@on_network
+async def test_what_is_broadcast_before_a_node_closes_still_leaves(network: Network) -> None:
+    await network.link(1, 2)
+    for text in ("first", "last"):
+        network.hosts[1].broadcast(Note(text))
+    network.hosts[1].close()
+    assert [(await network.call(2))[2] for _ in range(2)] == ["first", "last"]
 
 
 @on_network

@@ -47,8 +47,8 @@ async def scene(folder: Path) -> None:
     assert (sorted(got[0]), sorted(got[1])) == ([10, 11, 12, 13, 14], [0, 1, 2, 3, 4])
     assert (got[2], got[3]) == ([], [])
     lost = nodes[0].counters()["frames_lost"]
-    assert lost["forged"] >= 5
-    assert lost["unsealed"] >= 5
+    assert lost["forged"] >= 2  # five events in two datagrams
+    assert lost["unsealed"] >= 2
     for node in nodes:
         node.close()
     assert (folder / "state" / "roamcast-0.heard").stat().st_size > 5

@@ -22,6 +22,8 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SUITE_S_MAX = 900
+PATIENCE_S = 600  # a case, and shrinking it, may outlast the hunt by this
+TESTS_FAILED = 1  # pytest's exit code
 
 
 def mutants() -> list[dict[str, str]]:
@@ -52,22 +54,34 @@ def check(mutant: dict[str, str], minutes: float) -> dict[str, Any]:
         return {
             "name": mutant["name"],
             "what": mutant["what"],
-            "suite": _fails(suite, environment, SUITE_S_MAX),
-            "hunt": _fails([*hunt, "--hours", str(minutes / 60)], environment, 60 * minutes + 600) if minutes else None,
+            "suite": _suite_finds(suite, environment),
+            "hunt": _hunt_finds([*hunt, "--json"], environment, minutes) if minutes else None,
             "hunt_minutes": minutes,
         }
 
 
-def _fails(arguments: list[str], environment: dict[str, str], patience_s: float) -> bool:
-    """A run that does not end has found something, too: a bug that hangs."""
+def _suite_finds(arguments: list[str], environment: dict[str, str]) -> bool:
+    """Whether a test fails. A suite that does not end has found something, too: a bug that hangs."""
+    ended = _run(arguments, environment, SUITE_S_MAX)
+    return ended is None or ended.returncode == TESTS_FAILED
+
+
+def _hunt_finds(arguments: list[str], environment: dict[str, str], minutes: float) -> bool:
+    """Whether a case fails; a hunt that breaks down itself has found nothing."""
+    ended = _run([*arguments, "--hours", str(minutes / 60)], environment, 60 * minutes + PATIENCE_S)
+    return ended is None or (ended.stdout.startswith(b"{") and bool(json.loads(ended.stdout)["open"]))
+
+
+def _run(
+    arguments: list[str], environment: dict[str, str], patience_s: float
+) -> subprocess.CompletedProcess[bytes] | None:
     command = [sys.executable, *arguments]
     try:
-        ended = subprocess.run(
+        return subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, timeout=patience_s, check=False
         )
     except subprocess.TimeoutExpired:
-        return True
-    return ended.returncode != 0
+        return None
 
 
 def main() -> None:

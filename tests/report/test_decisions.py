@@ -110,12 +110,14 @@ def test_the_map_and_the_profiles_name_who_is_chosen(campaign: Campaign) -> None
     plan = planned(campaign)
     runs = measured(plan)
     drawing = decision_map(campaign, plan, runs)
-    assert "gossip" in drawing
-    assert "somer" not in drawing
+    assert drawing is not None
+    assert "gossip" in drawing.svg
+    assert "somer" not in drawing.svg
     long = runs.melt(["point"], [DELIVERY, AIRTIME], "measure", "value")
     means = long.groupby(["point", "measure"])["value"].mean().rename("mean").reset_index()
     drawn = profiles(campaign, plan, pd.DataFrame(means))
-    assert all(name in drawn for name in (*MEANS, "at its worst place", ">0.4<"))
+    assert drawn is not None
+    assert all(name in drawn.svg for name in (*MEANS, "at its worst place", ">0.4<"))
 
 
 def test_a_table_goes_between_the_marks_of_a_document(campaign: Campaign, tmp_path: Path) -> None:

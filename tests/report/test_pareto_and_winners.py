@@ -8,8 +8,11 @@ import pytest
 
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.plan import plan_table, points, replicates
-from roamcast.report.figures import common_layout, decades, layouts_of, logarithmic, measure_figure, spans_decades
-from roamcast.report.pareto import front, limits, tradeoffs
+from roamcast.report.contenders import colours, limits
+from roamcast.report.drawing import decades, logarithmic, spans_decades
+from roamcast.report.figures import measure_figure
+from roamcast.report.layouts import common_layout, layouts_of
+from roamcast.report.pareto import front, tradeoffs
 from roamcast.report.winners import winners_table
 
 STAR = """
@@ -56,7 +59,7 @@ def measured(plan: pd.DataFrame) -> pd.DataFrame:
 def summarised(runs: pd.DataFrame) -> pd.DataFrame:
     long = runs.melt(["point"], ["delivery_ratio", "airtime_per_delivery_ms"], "measure", "value")
     means = long.groupby(["point", "measure"])["value"].mean().rename("mean").reset_index()
-    return pd.DataFrame(means.assign(low=means["mean"] - 0.01, high=means["mean"] + 0.01))
+    return pd.DataFrame(means.assign(low=means["mean"] - 0.01, high=means["mean"] + 0.01, n=6))
 
 
 def test_the_front_holds_who_is_beaten_by_nobody() -> None:
@@ -67,16 +70,20 @@ def test_the_front_holds_who_is_beaten_by_nobody() -> None:
 
 def test_limits_compete_with_nobody(campaign: Campaign) -> None:
     assert limits(campaign) == {"oracle"}
+    assert len(set(colours(campaign).values())) == 4
+    assert list(colours(campaign)) == ["flooding", "gossip", "somer", "oracle"]
 
 
 def test_tradeoffs_at_the_shared_place_and_at_the_end_of_each_sweep(campaign: Campaign) -> None:
     plan = planned(campaign)
     [airtime] = tradeoffs(campaign, plan, summarised(measured(plan)))
     assert airtime.title == "Delivery against airtime"
-    for panel in ("where all sweeps meet", "nodes 60", "speed max 20 m/s"):
-        assert panel in airtime.svg
-    assert airtime.svg.index("where all sweeps meet") < airtime.svg.index("nodes 60")
-    assert "oracle" in airtime.svg
+    panels = list(dict.fromkeys(row["panel"] for row in airtime.drawing.rows))
+    assert panels == ["where all sweeps meet", "nodes 60", "speed max 20 m/s"]
+    svg = airtime.drawing.svg
+    assert all(text in svg for text in (*panels, "oracle"))
+    on_front = {row["protocol"] for row in airtime.drawing.rows if row["front"]}
+    assert on_front == {"flooding", "gossip"}  # somer is beaten in both respects, oracle is a limit
 
 
 def test_nobody_to_compare_with_means_no_comparison(tmp_path: Path) -> None:
@@ -118,6 +125,6 @@ def test_a_sweep_is_a_panel_with_its_own_axis(campaign: Campaign) -> None:
     assert [layout.x for layout in layouts] == ["nodes", "speed_max_mps"]
     assert [layout.ticks for layout in layouts] == [[30, 60], [10, 20]]
     assert common_layout(campaign, plan).x is None
-    svg = measure_figure(layouts, summarised(measured(plan)), "airtime_per_delivery_ms")
+    svg = measure_figure(layouts, summarised(measured(plan)), "airtime_per_delivery_ms").svg
     assert "nodes" in svg
     assert "speed max (m/s)" in svg

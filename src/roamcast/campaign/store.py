@@ -109,6 +109,9 @@ class Store:
     def replay_command(self, run_id: str) -> str:
         return f"roamcast campaign replay {shlex.quote(str(self.directory))} {run_id}"
 
+    def watch_command(self, run_id: str) -> str:
+        return f"roamcast replay {shlex.quote(str(self.directory))} --run {run_id}"
+
     def _require(self) -> None:
         if not (self.directory.exists(ABOUT) and self.directory.exists("plan.parquet")):
             raise ConfigurationError(

@@ -16,6 +16,7 @@ from roamcast.bench import flows as flows_bench
 from roamcast.bench import odmrp as odmrp_bench
 from roamcast.bench import reference as reference_bench
 from roamcast.cli.bench_emulator import emulator
+from roamcast.cli.bench_live import live
 from roamcast.cli.bench_peers import forms, peers
 from roamcast.cli.bench_spark import spark
 from roamcast.cli.output import print_json, print_table
@@ -33,6 +34,7 @@ def _bench() -> None:
 
 app.command()(spark)
 app.command()(emulator)
+app.command()(live)
 app.command()(peers)
 app.command()(forms)
 

@@ -14,7 +14,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.hunt.adversity import adversity_page, endure
 from roamcast.hunt.case import read_case
 from roamcast.hunt.draw import HUNTED, checked_protocol
-from roamcast.hunt.fuzz import Corpus, Fuzzer
+from roamcast.hunt.fuzz import Corpus, Counts, Fuzzer, add_counts
 from roamcast.hunt.hunter import Limit, hunt_on_cores, hunt_on_spark, retry_open
 from roamcast.hunt.judge import judge
 from roamcast.hunt.ledger import Entry, Ledger
@@ -23,6 +23,7 @@ from roamcast.hunt.page import hunt_page
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(add_completion=False, invoke_without_command=True, context_settings=HELP)
 RESULTS = Path("results/hunt")
+FOUND = Path("docs/results/data/hunt-found.md")
 CORPUS = Path("tests/hunt/corpus")
 FIRED = 1000  # datagrams between two looks at the clock
 PROGRESS_S = 10.0
@@ -40,6 +41,7 @@ def hunt(
     master: Annotated[str | None, typer.Option(help="Hunt on this Spark master instead.", show_default=False)] = None,
     out: Annotated[Path, typer.Option(help="Ledger and failures are kept here; an earlier hunt goes on.")] = RESULTS,
     page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
+    found: Annotated[Path, typer.Option(help="With --page: what was found so far, in words.")] = FOUND,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Hunt for failures: random networks with faults, judged by checkers."""
@@ -63,7 +65,8 @@ def hunt(
         entries = hunt_on_spark(ledger, protocols, limit, start_session(master))
     _follow(entries, ledger, out)
     if page is not None:
-        page.write_text(hunt_page(ledger), encoding="utf-8")
+        told = found.read_text(encoding="utf-8") if found.exists() else ""
+        page.write_text(hunt_page(ledger, told), encoding="utf-8")
     _answer(ledger, as_json)
     if ledger.open_failures():
         raise typer.Exit(1)
@@ -92,12 +95,13 @@ def fuzz(
     hours: Annotated[float, typer.Option(help="How long, for all protocols together.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Decides all datagrams.")] = 1,
     corpus: Annotated[Path, typer.Option(help="The messages to begin with, a file per protocol.")] = CORPUS,
+    out: Annotated[Path | None, typer.Option(help="Add the counts to fuzz.json here, for the page.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Add messages of new shapes to the corpus.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Send mutated datagrams to every protocol; only refusals may come out."""
     names = [checked_protocol(name) for name in protocol] if protocol else list(HUNTED)
-    counts = {}
+    counts: dict[str, Counts] = {}
     for name in names:
         path = corpus / f"{name}.txt"
         fuzzer = Fuzzer(name, Corpus.read(path), seed)
@@ -108,6 +112,8 @@ def fuzz(
         typer.echo(f"roamcast: {name}: {fuzzer.counts.decoded:,} datagrams", err=True)
         if keep:
             fuzzer.corpus.write(path)
+    if out is not None:
+        add_counts(counts, out / "fuzz.json")
     if as_json:
         print_json(counts)
         return
@@ -121,14 +127,17 @@ def fuzz(
 @app.command()
 def adversaries(
     protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each kind.")] = 3,
     jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.")] = 0,
     page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Measure what adversaries do to each protocol."""
+    if seeds < 1:
+        raise ConfigurationError(f"seeds = {seeds}: must be at least 1")
     names = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
     outcomes = []
-    for outcome in endure(names, jobs or os.cpu_count() or 1):
+    for outcome in endure(names, jobs or os.cpu_count() or 1, tuple(range(1, seeds + 1))):
         outcomes.append(outcome)
         if len(outcomes) % 50 == 0:
             typer.echo(f"roamcast: {len(outcomes)} runs, now {outcome.ordeal.protocol}", err=True)

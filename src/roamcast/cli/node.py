@@ -43,6 +43,7 @@ from roamcast.library.nodes import Node as SharedNode
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
+from roamcast.live.loop import run
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.live.notices import Level, Notice
 from roamcast.protocols.api import Point, Site
@@ -152,7 +153,7 @@ def node(
     elif print_config:
         typer.echo(as_toml(context), nl=False)
     else:
-        asyncio.run(_run(_plan(context.params), None if config is None else partial(_plan_again, context, config)))
+        run(_run(_plan(context.params), None if config is None else partial(_plan_again, context, config)))
 
 
 class _Plan(msgspec.Struct, frozen=True):

@@ -33,6 +33,7 @@ from roamcast.delivery.custody import Custody
 from roamcast.delivery.holdings import Holdings
 from roamcast.delivery.inboxes import Handed, Inboxes, Outlet
 from roamcast.delivery.messages import MESSAGES, Carried
+from roamcast.delivery.numbers import NumberRanges
 from roamcast.delivery.registry import WANT_BYTES_MAX, Registry
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.delivery.storage import MemoryStorage, Storage, StorageError
@@ -164,7 +165,7 @@ class DeliveryLayer(ComposedProtocol):
         )
         self.compose(self.registry, self.custody)
         self._observed: dict[int, tuple[Event, int]] = {}
-        self._own: list[int] = []  # numbers of own events that are offered, ascending
+        self._own = NumberRanges()  # of own events that are offered
         self._custodians: dict[int, set[int]] = {}  # by own event: the neighbours that hold it
         self.on_custody: Callable[[int, int], None] = lambda event_id, neighbours: None
         self._read_again = False
@@ -183,8 +184,7 @@ class DeliveryLayer(ComposedProtocol):
         for inbox in self.inboxes.durable:
             self.protocol.subscribe(inbox.interest)
         self._say_interest()
-        for held in self.holdings.known():
-            self._offer_if_wanted(held.id)
+        self._look_through()
 
     def limit_frames(self, frame_bytes_max: int) -> None:
         """The host's links carry frames of another size than before."""
@@ -252,7 +252,7 @@ class DeliveryLayer(ComposedProtocol):
         self._custodians[event.id] = set()
         if len(self._custodians) > CUSTODY_WATCHED_MAX:
             del self._custodians[next(iter(self._custodians))]
-        self._offer_if_wanted(event.id)
+        self._offer_if_wanted(event)
 
     def publish(self, event: Event) -> None:
         if event.id not in self.holdings:
@@ -336,18 +336,22 @@ class DeliveryLayer(ComposedProtocol):
             return False
         self.custody.arrived(event.id)
         if held is not None:
-            self._offer_if_wanted(event.id)
+            self._offer_if_wanted(event)
         return held is not None
 
-    def _offer_if_wanted(self, event_id: int) -> None:
-        if self.custody.is_offered(event_id) or self.holdings.held(event_id) is None:
-            return
-        event = self.holdings.body(event_id)
-        if event is not None and self.registry.wanted(event):
-            self.custody.offer(event_id)
+    def _look_through(self) -> None:
+        """Offers what is held and not offered yet, if somebody wants it by now."""
+        for held in self.holdings.known():
+            if held.size_bytes and not self.custody.is_offered(held.id):
+                event = self.holdings.body(held.id)
+                if event is not None:
+                    self._offer_if_wanted(event)
+
+    def _offer_if_wanted(self, event: Event) -> None:
+        if self.registry.wanted(event):
+            self.custody.offer(event.id)
             if event.publisher == self.host.address:
-                self._own.append(event.number)
-                self._own.sort()
+                self._own.add(event.number)
                 self._say_progress()
 
     # -- From time to time ---------------------------------------------------------------------------------------
@@ -356,18 +360,17 @@ class DeliveryLayer(ComposedProtocol):
         gone = self.holdings.expire()
         if gone:
             self.custody.gone(gone)
-            lost = {each & (1 << NUMBER_BITS) - 1 for each in gone if each >> NUMBER_BITS == self.host.address}
-            if lost:
-                self._own = [number for number in self._own if number not in lost]
-                self._say_progress()
+            for each in gone:
+                if each >> NUMBER_BITS == self.host.address:
+                    self._own.remove(each & (1 << NUMBER_BITS) - 1)
+            self._say_progress()
         self.registry.expire()
         observed, self._observed = self._observed, {}
         for event, hops in observed.values():
             self.inboxes.serve(event, hops=hops, age_s=0.0, stored=True)
         if self._read_again:
             self._read_again = False
-            for held in self.holdings.known():
-                self._offer_if_wanted(held.id)
+            self._look_through()
             self.custody.read_again()
         self.inboxes.flush()
 
@@ -381,8 +384,8 @@ class DeliveryLayer(ComposedProtocol):
 
     def _say_progress(self) -> None:
         """If somebody wants order, publishers say which of their numbers are offered."""
-        if self._own and self.registry.order_is_wanted:
-            self.registry.offer(as_ranges(self._own))
+        if self._own.ranges and self.registry.order_is_wanted:
+            self.registry.offer(self._own.ranges)
 
     def _on_custody(self, event_id: int, neighbour: int) -> None:
         self.holdings.taken_over(event_id)
@@ -395,14 +398,3 @@ class DeliveryLayer(ComposedProtocol):
         size_bytes = encoded_bytes(interest)
         if size_bytes > WANT_BYTES_MAX - 1024:
             raise ConfigurationError(f"interest: {size_bytes} bytes; allowed: at most {WANT_BYTES_MAX - 1024}")
-
-
-def as_ranges(numbers: list[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as ranges, first and last."""
-    ranges: list[tuple[int, int]] = []
-    for number in numbers:
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1] = (ranges[-1][0], number)
-        else:
-            ranges.append((number, number))
-    return ranges

@@ -11,7 +11,7 @@ from roamcast.fields import Address, Counter, Duration, EventId, EventIdOrNone, 
 from roamcast.interests import Interest
 from roamcast.protocols.api import Category, Message
 
-IDS_MAX: Final = 64
+IDS_MAX: Final = 128
 """Events that one message lists or asks for."""
 
 RECORDS_MAX: Final = 64

@@ -39,7 +39,8 @@ async def open_doors(
     tracing: Any = None
     if settings.tracing is not None:
         module = _module("tracing")
-        tracing = module.Tracing(node, module.exporter_of(settings.tracing), settings.tracing.share)
+        exporter = module.Reporting(module.exporter_of(settings.tracing), settings.tracing.endpoint, notify)
+        tracing = module.Tracing(node, exporter, settings.tracing.share)
     doors = Doors(Gate(node, tracing, notify))
     try:
         for name, door in _doors(doors.gate, settings):

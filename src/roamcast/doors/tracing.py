@@ -5,15 +5,17 @@ of its span (W3C Trace Context), so a delivery is a child of the publication on 
 the context of the delivery, and whoever publishes with that continues the chain.
 """
 
+import asyncio
 import contextlib
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import Span, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -23,12 +25,45 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event
 from roamcast.library.nodes import Node
 from roamcast.live.node import Delivery
+from roamcast.live.notices import Level, Notice
 
 REMEMBERED_MAX = 4096  # events whose context is known
 EXPORT_TIMEOUT_S = 5.0
 CARRIED = ("traceparent", "tracestate")
 
 _propagator = TraceContextTextMapPropagator()
+
+logging.getLogger("opentelemetry").addHandler(logging.NullHandler())  # `Reporting` tells the operator what matters
+logging.getLogger("opentelemetry").propagate = False
+
+
+class Reporting(SpanExporter):
+    """An exporter that tells the operator once when its collector is away, and once when it is back."""
+
+    def __init__(self, exporter: SpanExporter, name: str, notify: Callable[[Notice], None]) -> None:
+        self._exporter = exporter
+        self._name = name
+        self._notify = notify
+        self._loop = asyncio.get_running_loop()
+        self._works = True
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """In a thread of the library."""
+        result = self._exporter.export(spans)
+        works = result == SpanExportResult.SUCCESS
+        if works != self._works:
+            self._works = works
+            text = "takes spans again" if works else "does not take spans; they are lost"
+            notice = Notice(Level.INFO if works else Level.WARNING, "door", f"tracing door: {self._name} {text}")
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._notify, notice)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
 
 
 class Tracing:

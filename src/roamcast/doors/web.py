@@ -5,6 +5,7 @@ refused unless the page is the door's own or the operator named it, and the door
 address or a name of its own, so no foreign name can be made to point here.
 """
 
+import asyncio
 import base64
 import binascii
 import ipaddress
@@ -18,8 +19,16 @@ from roamcast.doors.settings import HttpEntry, endpoint
 from roamcast.errors import ConfigurationError
 from roamcast.live.node import EVENT_BYTES_MAX
 
+CONNECTIONS_PER_CLIENT = 4
 USER = web.RequestKey("user", str)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _Closing(asyncio.Protocol):
+    """Ends a connection at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
 
 
 class WebDoor:
@@ -34,6 +43,7 @@ class WebDoor:
         self.access = Access(self.name, entry, gate.node.language)
         self._listen = endpoint(self.name, entry)
         self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
         self.port = self._listen[1]
 
     def routes(self) -> list[web.AbstractRouteDef]:
@@ -45,14 +55,21 @@ class WebDoor:
         runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, *self._listen)
-            await site.start()
+            self._server = await asyncio.get_running_loop().create_server(self._connection, *self._listen)
         except OSError as error:
             await runner.cleanup()
             where = f"{self._listen[0]}:{self._listen[1]}"
             raise ConfigurationError(f"door.{self.name}.listen: {where}: {error.strerror or error}") from None
         self._runner = runner
-        self.port = runner.addresses[0][1]
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def _connection(self) -> asyncio.Protocol:
+        """Who talks to the next client: nobody, if there are too many connections, idle ones included."""
+        server = None if self._runner is None else self._runner.server
+        if server is None or len(server.connections) >= CONNECTIONS_PER_CLIENT * self.entry.clients:
+            self.gate.refuse(self.name, "too many connections")
+            return _Closing()
+        return server()
 
     @property
     def url(self) -> str:
@@ -60,6 +77,8 @@ class WebDoor:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

@@ -172,9 +172,20 @@ class Mutator:
 
 class Counts(msgspec.Struct):
     decoded: int = 0  # datagrams that went through the decoder
-    messages: int = 0  # of these, those that are messages, and went to a protocol
+    messages: int = 0  # of these, those that were messages and went to the protocol
     refused: int = 0  # by the protocol, with a `PeerError`
     learned: int = 0  # shapes that the corpus lacked
+
+
+def add_counts(counts: dict[str, Counts], path: Path) -> None:
+    """Adds to what earlier runs counted."""
+    before = msgspec.json.decode(path.read_bytes(), type=dict[str, Counts]) if path.exists() else {}
+    for name, each in counts.items():
+        known = before.setdefault(name, Counts())
+        for field in Counts.__struct_fields__:
+            setattr(known, field, getattr(known, field) + getattr(each, field))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.encode(before))
 
 
 class Fuzzer:
@@ -210,10 +221,10 @@ class Fuzzer:
                 raise
 
     def _received(self, message: Message, at_protocol: bool) -> None:
-        self.counts.messages += 1
         self.counts.learned += self.corpus.learn(msgspec.msgpack.encode(message))  # without fields that were ignored
         if not at_protocol or type(message) is Fragment:  # which the link puts together
             return
+        self.counts.messages += 1
         victim = self._net.host(self._random.choice((1, 2)))
         try:
             victim.arrives(self._random.choice((0, 2, 3, 9)), message)

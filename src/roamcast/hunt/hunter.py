@@ -42,7 +42,7 @@ def perform(task: Task) -> tuple[Entry, Case | None]:
         protocol=task.protocol,
         seed=task.seed,
         sources=source_digest(),
-        node_hours=case.node_hours * (1 + repeated),
+        node_hours=case.node_hours * (1 + repeated) if verdict.failure is None else 0.0,  # a failure ends a run early
         faults=verdict.faults,
         trace_hash=verdict.trace_hash,
         owed=verdict.owed,

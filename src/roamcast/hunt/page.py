@@ -1,12 +1,21 @@
-"""The page of results that a ledger makes: `docs/results/hunt.md`."""
+"""The page of results that a ledger makes: `docs/results/hunt.md`.
 
+Beside the ledger's own lines, its directory may hold `fuzz.json` (`roamcast hunt fuzz --out`) and `mutants.json`
+(`tests/mutants/run.py --out`). What was found and mended is told by a text that people write.
+"""
+
+import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 from roamcast.hunt.ledger import Ledger, Total
 
 GOAL_NODE_HOURS = 50_000
 GOAL_FAULTS = 1_000_000
 GOAL_REPEATED = 5_000
+GOAL_DECODED = 200_000_000
+GOAL_HANDLED = 2_000_000
 
 
 def hunt_page(ledger: Ledger, found: str = "") -> str:
@@ -19,19 +28,57 @@ def hunt_page(ledger: Ledger, found: str = "") -> str:
         "Random networks with random faults, judged by checkers at every step and by an accountant at the end.",
         "`roamcast hunt --page docs/results/hunt.md` makes this page from the ledger of a hunt.",
         "",
-        *_goals(everything),
+        *_goals(everything, ledger),
         "",
         *_by_protocol(totals),
         "",
         *_faults(everything),
         "",
         *_failures(ledger),
+        *_fuzzed(_stored(ledger.directory / "fuzz.json")),
+        *_mutants(_stored(ledger.directory / "mutants.json")),
+        *(["", found.rstrip()] if found else []),
+        "",
     ]
-    return "\n".join([*lines, "", found.rstrip(), ""]) if found else "\n".join([*lines, ""])
+    return "\n".join(lines)
 
 
-def _goals(total: Total) -> list[str]:
+def _stored(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _fuzzed(counts: dict[str, dict[str, int]] | None) -> list[str]:
+    if not counts:
+        return []
+    columns = ("decoded", "messages", "refused")
+    rows = [f"| {name} | {' | '.join(f'{each[what]:,}' for what in columns)} |" for name, each in counts.items()]
+    decoded, messages = (sum(each[what] for each in counts.values()) for what in ("decoded", "messages"))
+    text = [
+        f"{decoded:,} mutated datagrams were decoded in process (goal: {GOAL_DECODED:,}); nothing but a drop came out.",
+        f"{messages:,} of them were messages and went through `on_message` (goal: {GOAL_HANDLED:,} for each protocol);",
+        "nothing but a `PeerError` came out.",
+    ]
+    head = ["| protocol | decoded | messages | refused |", "|---|---:|---:|---:|"]
+    return ["", "## Fuzzed datagrams", "", *text, "", *head, *rows]
+
+
+def _mutants(results: list[dict[str, Any]] | None) -> list[str]:
+    if not results:
+        return []
+    found = sum(bool(each["suite"] or each["hunt"]) for each in results)
+    minutes = ", ".join(f"{minutes:g}" for minutes in sorted({each["hunt_minutes"] for each in results}))
+    words = {True: "yes", False: "no", None: "–"}
+    rows = [f"| {each['what']} | {words[each['suite']]} | {words[each['hunt']]} |" for each in results]
+    tried = f"{len(results)} of 30 seeded bugs were tried so far, each with a hunt of {minutes} min, interpreted"
+    text = f"{tried}; {found} of these were found (goal: 25 of 30)."
+    head = ["| seeded bug | suite | hunt |", "|---|---|---|"]
+    return ["", "## Seeded bugs", "", text, "`make mutants` does this.", "", *head, *rows]
+
+
+def _goals(total: Total, ledger: Ledger) -> list[str]:
     faults = sum(total.faults.values())
+    latest = ledger.entries[-1].sources if ledger.entries else ""
+    current = sum(entry.sources == latest for entry in ledger.entries)
     return [
         "| | goal | so far |",
         "|---|---:|---:|",
@@ -40,8 +87,8 @@ def _goals(total: Total) -> list[str]:
         f"| runs made twice, all with the same trace | {GOAL_REPEATED:,} | {total.repeated:,} |",
         f"| failures open | 0 | {total.open:,} |",
         f"| cases judged | | {total.cases:,} |",
-        f"| pairs of event and subscriber promised after healing, all delivered in time | | {total.promised:,} |",
-        f"| computing time | | {total.wall_s / 3600:,.1f} h |",
+        f"| of these, with the latest sources in the ledger | | {current:,} |",
+        f"| pairs of event and subscriber judged by a promise to heal | | {total.promised:,} |",
     ]
 
 

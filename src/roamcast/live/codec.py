@@ -7,18 +7,20 @@ A datagram is a fixed header and, unless it is an acknowledgement or a beacon, o
 | 1 | magic | `MAGIC`: not a stray datagram of another application |
 | 1 | version | `VERSION`: of this layout and of the messages |
 | 4 | network | hash of the network's and the protocol's name: strangers on the same port stay strangers |
-| 1 | kind | broadcast, unicast, acknowledgement, announcement or beacon |
+| 1 | kind | broadcast, unicast, acknowledgement, announcement, beacon or batch |
 | 4 | sender | its address |
-| 4 | receiver | its address; `EVERYBODY` on a broadcast, announcement or beacon |
+| 4 | receiver | its address; `EVERYBODY` on a broadcast, announcement, beacon or batch |
 | 8 | sequence | of a unicast, counted by its sender; an acknowledgement repeats it; otherwise 0 |
 | rest | body | MessagePack, decoded into the protocol's union of message types, or a fragment of one; of an
-announcement, what the authority says about nodes (`herald.py`), which the protocol never sees |
+announcement, what the authority says about nodes (`herald.py`), which the protocol never sees; of a batch, several
+messages, each after its length in 2 bytes |
 
 Integers are big-endian. Decoding against the union is the check of everything that comes from outside: a protocol never
 sees a message of a wrong shape, or a number outside the range its field declares (`roamcast/fields.py`). Fields that
 the type does not know are ignored, so a later minor version may add some at the end.
 """
 
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 from hashlib import blake2b
 from struct import Struct
@@ -37,6 +39,7 @@ VERSION = 1
 DATAGRAM_BYTES_MAX = 1452  # what fits an Ethernet frame with the headers of IPv6 and UDP: never fragmented
 FRAME_BYTES_MAX = 1312  # of a message, encoded; what is left of a datagram is for headers, and for security
 EVERYBODY = 2**32 - 1
+LENGTH_BYTES = 2  # before each message of a batch
 
 _HEADER = Struct(">BBIBIIQ")
 HEADER_BYTES = _HEADER.size
@@ -50,6 +53,7 @@ class Frame(IntEnum):
     ACKNOWLEDGEMENT = 2
     ANNOUNCEMENT = 3
     BEACON = 4  # tells others that the sender is here (`discovery.py`)
+    BATCH = 5  # several broadcasts in one datagram
 
 
 class Drop(Enum):
@@ -93,7 +97,8 @@ class Datagram(msgspec.Struct, frozen=True):
     sender: int
     receiver: int = EVERYBODY
     sequence: int = 0
-    message: Message | None = None  # None on an acknowledgement or beacon
+    message: Message | None = None  # None on an acknowledgement, beacon or batch
+    batch: tuple[Message, ...] = ()  # the messages of a batch
 
 
 class Codec:
@@ -161,13 +166,35 @@ class Codec:
         if kind in (Frame.ACKNOWLEDGEMENT, Frame.BEACON):
             is_bare = len(data) == HEADER_BYTES
             return Datagram(Frame(kind), sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
+        if kind == Frame.BATCH:
+            messages = self._decode_batch(data)
+            return Drop.MALFORMED_BODY if messages is None else Datagram(Frame.BATCH, sender, batch=messages)
         message = self.decode_message(data[HEADER_BYTES:])
         return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
+
+
+    def _decode_batch(self, data: bytes) -> tuple[Message, ...] | None:
+        """All messages of a batch, or None if one of them is none, or there are none."""
+        found: list[Message] = []
+        at = HEADER_BYTES
+        while at < len(data):
+            end = at + LENGTH_BYTES + int.from_bytes(data[at : at + LENGTH_BYTES], "big")
+            message = self.decode_message(data[at + LENGTH_BYTES : end])
+            if message is None or end > len(data):
+                return None
+            found.append(message)
+            at = end
+        return tuple(found) or None
+
+
+def as_batch(bodies: Sequence[bytes]) -> bytes:
+    """The body of a batch."""
+    return b"".join([len(body).to_bytes(LENGTH_BYTES, "big") + body for body in bodies])
 
 
 def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:
     if sender > ADDRESS_MAX:
         return False
-    if kind in (Frame.BROADCAST, Frame.ANNOUNCEMENT, Frame.BEACON):
+    if kind in (Frame.BROADCAST, Frame.ANNOUNCEMENT, Frame.BEACON, Frame.BATCH):
         return receiver == EVERYBODY and sequence == 0
     return kind in (Frame.UNICAST, Frame.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX

@@ -8,6 +8,7 @@ The neighbourhood of a node, which stands for the air of a radio, is what its in
   loopback interface.
 """
 
+import contextlib
 import ipaddress
 import socket
 from collections import Counter
@@ -20,6 +21,9 @@ Endpoint = tuple[str, int]
 
 PORT = 21_103
 """UDP port of every network, unless told otherwise."""
+
+RECEIVE_BUFFER_BYTES = 4 << 20
+"""Of a socket: bursts wait there while the node is busy. Linux gives up to `net.core.rmem_max`."""
 
 _NEIGHBOURS_MAX = 4096  # whoever forges senders makes us forget neighbours, not run out of memory
 
@@ -64,6 +68,8 @@ def open_socket(listen: Endpoint, group: Endpoint | None) -> socket.socket:
     endpoint = socket.socket(socket.AF_INET6 if ":" in listen[0] else socket.AF_INET, socket.SOCK_DGRAM)
     try:
         endpoint.setblocking(False)
+        with contextlib.suppress(OSError):  # a system that gives less
+            endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         if group is None:
             endpoint.bind(listen)
         else:

@@ -11,11 +11,11 @@ command of the application, is in a state that it cannot leave by itself: it is 
 """
 
 import asyncio
+import socket
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, cast
 
 import msgspec
 import psutil
@@ -31,6 +31,7 @@ from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import Link
+from roamcast.live.ports import DATAGRAM_READ_BYTES, DRAIN_MAX
 from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
@@ -58,8 +59,8 @@ class Clock:
         return self._offset_s + time.monotonic()
 
 
-class UdpHost(Host, asyncio.DatagramProtocol):
-    """Also the socket's asyncio protocol: what arrives goes to the link, and from there to the protocol."""
+class UdpHost(Host):
+    """What arrives goes to the link, and from there to the protocol."""
 
     protocol: Protocol  # set right after construction: a protocol needs its host first
 
@@ -104,7 +105,7 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        self._transport: asyncio.DatagramTransport | None = None  # of the socket for static links
+        self._socket: socket.socket | None = None  # for static links
         self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
@@ -195,15 +196,28 @@ class UdpHost(Host, asyncio.DatagramProtocol):
         if self._contents is not None:
             self._tell(Activity("structure", self.now(), aspect, None if peer == NOBODY else peer, value=value))
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.DatagramTransport, transport)
+    def listen(self, endpoint: socket.socket) -> None:
+        """Takes over the socket for static links."""
+        self._socket = endpoint
+        self._loop.add_reader(endpoint, self._drain, endpoint)
 
-    def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
-        source = (addr[0], addr[1])
-        if self.linked is None or source in self.linked:
-            self.receive(data, source)
-        else:
-            self._journal.frame_lost(Drop.UNLINKED)
+    def _drain(self, endpoint: socket.socket) -> None:
+        """Reads what has arrived in one go; the loop comes back if there is more."""
+        for _ in range(DRAIN_MAX):
+            try:
+                data, source = endpoint.recvfrom(DATAGRAM_READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:  # an earlier datagram was refused: nobody listens there
+                self._journal.system_refused()
+                continue
+            sender = (source[0], source[1])
+            if self.linked is None or sender in self.linked:
+                self.receive(data, sender)
+            else:
+                self._journal.frame_lost(Drop.UNLINKED)
+            if self._is_closed:
+                return
 
     def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
         """Takes a datagram that was sent to `group`, or to this node alone."""
@@ -217,7 +231,10 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             if opened is None or self._is_closed:
                 return
             sealed_by, data = opened
-        self._handle(lambda: self.link.receive(data, source, sealed_by, heard), data)
+        def handle(call: Callable[[], None]) -> None:
+            self._handle(call, data)
+
+        self._handle(lambda: self.link.receive(data, source, sealed_by, heard, handle), data)
 
     def _handle(self, call: Callable[[], None], data: bytes) -> None:
         """Does what a datagram asks for; whatever goes wrong, the node goes on."""
@@ -230,9 +247,6 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             self._failed_s.append(self._clock.now())
             many = len(self._failed_s) == FAILURES_MAX
             self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
-
-    def error_received(self, exc: Exception) -> None:
-        self._journal.system_refused()
 
     def command(self, call: Callable[[], None]) -> None:
         """Has the protocol obey the application."""
@@ -251,13 +265,14 @@ class UdpHost(Host, asyncio.DatagramProtocol):
 
     def close(self) -> None:
         """Nothing is called from here on."""
+        self.link.close()
         self._is_closed = True
         for timer in list(self._timers):
             self.cancel_timer(timer)
-        self.link.close()
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
 
     def limit_frames(self, frame_bytes_max: int) -> None:
         """The interfaces carry datagrams of another size than before."""
@@ -275,8 +290,8 @@ class UdpHost(Host, asyncio.DatagramProtocol):
             try:
                 if "%" in endpoint[0]:
                     self.send_on_interface(sealed, endpoint)
-                elif self._transport is not None:
-                    self._transport.sendto(sealed, endpoint)
+                elif self._socket is not None:
+                    self._socket.sendto(sealed, endpoint)
             except OSError:
                 self._journal.system_refused()
 

@@ -2,7 +2,8 @@
 
 It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
-- A broadcast goes to the neighbourhood once.
+- A broadcast goes to the neighbourhood once. The first one in a round of the event loop leaves at once; further small
+  ones are collected and leave together at the end of the round, in as few datagrams as hold them.
 - A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or shared with other nodes,
   it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
   intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so.
@@ -17,8 +18,18 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
+from roamcast.live.codec import (
+    FRAME_BYTES_MAX,
+    HEADER_BYTES,
+    LENGTH_BYTES,
+    Codec,
+    Datagram,
+    Drop,
+    Frame,
+    as_batch,
+)
 from roamcast.live.endpoints import Endpoint, Neighbours
 from roamcast.live.journal import Journal
 from roamcast.protocols.api import NOBODY, Message
@@ -75,6 +86,9 @@ class Link:
         self._received = SeenCache()
         self._outbox = Outbox(life, FRAME_BYTES_MAX)
         self._fragments_under_way = 0
+        self._batch: list[bytes] = []  # broadcasts that leave at the end of this round of the loop
+        self._batch_bytes = 0
+        self._is_collecting = False
         self._pause: asyncio.TimerHandle | None = None  # after a burst of broadcast fragments
         self._reassembly = Reassembly(lambda reason: journal.frame_lost(Drop(reason)))
 
@@ -95,6 +109,7 @@ class Link:
         self._transmit(data, self.everywhere or self.neighbourhood)
 
     def close(self) -> None:
+        self._flush_batch()
         for unicast in self.waiting.values():
             if unicast.retry is not None:
                 unicast.retry.cancel()
@@ -117,10 +132,12 @@ class Link:
         source: Endpoint,
         sealed_by: int | None = None,
         on_heard: Callable[[int], None] = lambda sender: None,
+        handle: Callable[[Callable[[], None]], None] = lambda call: call(),
     ) -> None:
         """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key.
 
-        `on_heard` is told who sent it, if it is of this network.
+        `on_heard` is told who sent it, if it is of this network. `handle` does what one message of a batch asks for,
+        so that a bad one does not take the others with it.
         """
         datagram = self._codec.decode(data)
         if isinstance(datagram, Drop):
@@ -136,6 +153,9 @@ class Link:
         self.neighbours.learn(datagram.sender, source)
         if datagram.kind == Frame.ANNOUNCEMENT:
             self._journal.frame_received()
+        elif datagram.batch:
+            for message in datagram.batch:
+                handle(partial(self._pass_on, datagram.sender, message))
         elif datagram.message is None:
             if datagram.kind == Frame.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
@@ -179,15 +199,41 @@ class Link:
 
     def _transfer_frame(self, receiver: int, message: Message, body: bytes) -> None:
         if receiver == NOBODY:
-            data = self._codec.encode(Datagram(Frame.BROADCAST, self._address), body)
-            self._journal.frame_sent(message, len(data))
-            self._to_neighbourhood(data)
+            self._journal.frame_sent(message, HEADER_BYTES + len(body))
+            if self._is_collecting:
+                self._collect(body)
+            else:
+                self._is_collecting = True
+                self._loop.call_soon(self._end_round)
+                self._to_neighbourhood(self._codec.encode(Datagram(Frame.BROADCAST, self._address), body))
             return
+        self._flush_batch()  # what was broadcast before arrives before
         sequence = self._sequence
         self._sequence += 1
         data = self._codec.encode(Datagram(Frame.UNICAST, self._address, receiver, sequence), body)
         self.waiting[sequence] = _Unicast(receiver, message, data)
         self._attempt(sequence)
+
+    def _collect(self, body: bytes) -> None:
+        size_bytes = LENGTH_BYTES + len(body)
+        if self._batch_bytes + size_bytes > self.frame_bytes_max:
+            self._flush_batch()
+        self._batch.append(body)
+        self._batch_bytes += size_bytes
+
+    def _end_round(self) -> None:
+        """Sends what was collected. While there is something in every round, all of it is collected."""
+        self._is_collecting = bool(self._batch)
+        if self._batch:
+            self._flush_batch()
+            self._loop.call_soon(self._end_round)
+
+    def _flush_batch(self) -> None:
+        bodies, self._batch, self._batch_bytes = self._batch, [], 0
+        if len(bodies) == 1:
+            self._to_neighbourhood(self._codec.encode(Datagram(Frame.BROADCAST, self._address), bodies[0]))
+        elif bodies:
+            self._to_neighbourhood(self._codec.encode(Datagram(Frame.BATCH, self._address), as_batch(bodies)))
 
     def _feed(self) -> None:
         """Sends the fragments that may leave now."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +70,7 @@ def parse_content(language: str, text: str) -> Content:
         read_document(text)
         return text
     if language == "topics":
-        interest = parse_interest(language, text)
-        if "*" in text or str(interest) != text:
-            raise ConfigurationError(f"content: {text!r} is not a topic; write names and slashes, as in fire/north")
-        return text
+        return _topic(text)
     for number in (int, float):
         try:
             content = number(text)
@@ -82,6 +79,14 @@ def parse_content(language: str, text: str) -> Content:
         if content == content and abs(content) < 2**63:
             return content
     raise ConfigurationError(f"content: {text!r} is not a number below 2^63")
+
+
+@lru_cache(4096)
+def _topic(text: str) -> str:
+    interest = parse_interest("topics", text)
+    if "*" in text or str(interest) != text:
+        raise ConfigurationError(f"content: {text!r} is not a topic; write names and slashes, as in fire/north")
+    return text
 
 
 class Node:
@@ -187,7 +192,7 @@ class Node:
                 socket.close()
             raise
         if socket is not None:
-            await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, sock=socket)
+            host.listen(socket)
         ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
         discovery = Discovery(
             host=host,

@@ -23,11 +23,13 @@ from pyspark.sql import SparkSession
 from roamcast.analysis.analyse import analyse
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.store import Store
-from roamcast.report import figures
+from roamcast.report.contenders import limits
 from roamcast.report.decisions import QUESTIONS, collapse_table, crossed_table, decision_table, decisions
+from roamcast.report.figures import measure_figure
+from roamcast.report.layouts import layouts_of
 from roamcast.report.maps import CROSSED_CAPTION, MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
 from roamcast.report.markdown import markdown_table
-from roamcast.report.pareto import limits, tradeoffs
+from roamcast.report.pareto import tradeoffs
 from roamcast.report.tables import Cell, Grid, point_table, shown_measures
 from roamcast.report.winners import winners_table
 from roamcast.trace.measures import MEASURES
@@ -134,7 +136,8 @@ def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
     drawing = decision_map(campaign, plan, runs)
-    return crossed_table(campaign, plan, runs), {"arena-load-mobility-size": (CROSSED_CAPTION, drawing)}
+    crossing = {"arena-load-mobility-size": (CROSSED_CAPTION, drawing.svg)} if drawing else {}
+    return crossed_table(campaign, plan, runs), crossing
 
 
 def _capacities(path: Path) -> Grid:
@@ -158,11 +161,13 @@ def _images(
     found: dict[str, tuple[str, str]] = {}
     if decisions(campaign, plan, runs):
         drawings = decision_map(campaign, plan, runs), profiles(campaign, plan, points)
-        found |= dict(zip(PICTURES, zip((MAP_CAPTION, PROFILE_CAPTION), drawings, strict=True), strict=True))
-    found |= {f"arena-against-{it.title.split()[-1]}": (it.title, it.svg) for it in tradeoffs(campaign, plan, points)}
-    layouts = figures.layouts_of(campaign, plan)
+        for name, caption, each in zip(PICTURES, (MAP_CAPTION, PROFILE_CAPTION), drawings, strict=True):
+            found |= {name: (caption, each.svg)} if each else {}
+    for it in tradeoffs(campaign, plan, points):
+        found[f"arena-against-{it.title.split()[-1]}"] = (it.title, it.drawing.svg)
+    layouts = layouts_of(campaign, plan)
     for name in shown_measures(campaign, points):
-        drawing = figures.measure_figure(layouts, points, name)
+        drawing = measure_figure(layouts, points, name).svg
         found[f"arena-{name.replace('_', '-')}"] = (MEASURES[name].title, drawing)
     return found
 

@@ -2,7 +2,9 @@
 
 Laptop A publishes grids of 100 x 100 doubles and is a broker, B is a broker, C is the client. Every 200 s the links
 between them change. The client's modulator computes water depths from precipitation (here: CPU time, the same on each
-machine) and, in figure 17, cuts out a tenth of the area first.
+machine) and, in figure 17, cuts out a tenth of the area first. The model itself is the operator `runoff`, which Flood
+Watch uses live: `runoff(100, plane, 60, 12)` in place of `work` computes it here, too, and is charged what a current
+machine takes. The figures keep `work`, because the paper's laptops were slower.
 
 The radio is 802.11 with 11 Mbit/s for data and without RTS, the usual setting of such cards; the paper does not say.
 That was decided after seeing both: with RTS before every frame, as ns-2 has it, the first topology of figure 17 takes

@@ -1,30 +1,34 @@
-"""The report of a campaign: one HTML file that opens anywhere, without a network and without scripts."""
+"""The report of a campaign: one HTML file that opens anywhere, without a network.
 
+Its charts are drawn by Vega-Lite, which it carries along (`vendor/`). Until its script has run, on paper, and where
+scripts are forbidden, the same charts stand there as still pictures.
+"""
+
+import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import pandas as pd
 
 from roamcast.analysis.analyse import Analysis
 from roamcast.campaign.file import Campaign
+from roamcast.campaign.plan import column_names
 from roamcast.campaign.store import Manifest, Outcome, Store
-from roamcast.report import figures
-from roamcast.report.decisions import collapse_table, collapsed_points, decision_table, decisions
-from roamcast.report.maps import MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
-from roamcast.report.pareto import limits, tradeoffs
-from roamcast.report.tables import difference_table, overview, point_table, shown_measures
+from roamcast.report import page_figures
+from roamcast.report.answers import answers
+from roamcast.report.contenders import colours, limits
+from roamcast.report.decisions import collapse_table, collapsed_points, decision_table
+from roamcast.report.layouts import common_layout, layouts_of
+from roamcast.report.tables import HEADLINES, difference_table, overview, parts, point_table, shown_measures
 from roamcast.report.winners import winners_table
+from roamcast.report.wording import setting_value
 from roamcast.trace.measures import MEASURES
 
-_TEMPLATES = Path(__file__).with_name("templates")
-
-
-class PageFigure(NamedTuple):
-    title: str
-    caption: str
-    svg: str
+_HERE = Path(__file__).parent
+_TEMPLATES = _HERE / "templates"
+_VENDORED = ("vega", "vega-lite", "vega-embed")
 
 
 def write_report(store: Store, analysis: Analysis) -> str:
@@ -38,32 +42,41 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
     plan = store.plan().drop_columns("run").to_pandas()
     outcomes = store.outcomes()
     over = [outcomes[name] for name in plan["run_id"].drop_duplicates() if name in outcomes]
-    measures = shown_measures(campaign, analysis.points)
-    layouts = figures.layouts_of(campaign, plan)
+    measures = _headlines_first(campaign, shown_measures(campaign, analysis.points))
+    layouts = layouts_of(campaign, plan)
     measured = plan[plan["run_id"].isin(analysis.runs["run_id"])]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("campaign.html").render(
-        style=(_TEMPLATES / "campaign.css").read_text(encoding="utf-8"),
+    pictures = page_figures.decision_figures(campaign, measured, analysis)
+    tradeoffs = page_figures.tradeoff_figures(campaign, measured, analysis)
+    figures = page_figures.measure_figures(layouts, analysis, measures)
+    more_figures = page_figures.more_figures(common_layout(campaign, plan), analysis)
+    everything = [*pictures, *tradeoffs, *figures, *more_figures]
+    about = [" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()]
+    return _template().render(
+        style=_text("campaign.css"),
+        script=_text("campaign.js"),
+        libraries=[_library(name) for name in _VENDORED],
+        data=page_figures.script_data(store, campaign, analysis, measures, everything),
         title=campaign.title,
-        description=[" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()],
+        lead=about[0] if about else "",
+        description=about[1:],
         facts=_facts(manifest, plan, over, now),
+        answers=answers(campaign, measured, analysis.runs),
+        colours=colours(campaign),
         baseline=campaign.baseline,
         overview=overview(campaign, analysis.differences, plan, collapsed_points(campaign, measured, analysis.runs)),
-        figures=_measure_figures(layouts, analysis, measures),
+        figures=figures,
         decisions=decision_table(campaign, measured, analysis.runs),
         collapses=collapse_table(campaign, measured, analysis.runs),
-        pictures=_pictures(campaign, measured, analysis),
-        exclusions=campaign.exclusions,
-        winners=winners_table(campaign, plan, analysis.runs, measures),
-        tradeoffs=tradeoffs(campaign, measured, analysis.points),
+        pictures=pictures,
+        exclusions=_exclusions(campaign),
+        winners=parts(winners_table(campaign, plan, analysis.runs, measures, units=True)),
+        tradeoffs=tradeoffs,
         limits=sorted(limits(campaign)),
-        several_sweeps=len(layouts) > 1,
-        more_figures=_more_figures(figures.common_layout(campaign, plan), analysis),
-        points=point_table(campaign, analysis.points, measured, measures),
-        differences=difference_table(campaign, analysis.differences, plan, measures),
-        definitions=[(MEASURES[name].title, name) for name in measures],
+        wide=len(layouts) > 1 or page_figures.are_many(campaign),
+        more_figures=more_figures,
+        points=parts(point_table(campaign, analysis.points, measured, measures)),
+        differences=parts(difference_table(campaign, analysis.differences, plan, measures)),
+        definitions=[(MEASURES[name].title, name, MEASURES[name].meaning) for name in measures],
         failed=_failed(store, plan, over),
         missing=plan["run_id"].nunique() - len(over),
         command=manifest.command,
@@ -72,11 +85,36 @@ def render(store: Store, analysis: Analysis, now: datetime) -> str:
     )
 
 
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("campaign.html")
+
+
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _library(name: str) -> str:
+    """Without the address of its source map, which no report has."""
+    source = (_HERE / "vendor" / f"{name}.min.js").read_text(encoding="utf-8")
+    return re.sub(r"\n?//# sourceMappingURL=\S+\s*$", "", source)
+
+
+def _headlines_first(campaign: Campaign, measures: list[str]) -> list[str]:
+    """Unless the campaign file has an order of its own."""
+    return measures if campaign.measures else sorted(measures, key=lambda name: name not in HEADLINES)
+
+
 def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[Outcome], now: datetime) -> list[tuple[str, str]]:
     stop = manifest.campaign.stop
     seeds = plan.groupby("point")["seed"].nunique()
     each = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-    rule = f", until {stop.measure} is known to ± {stop.half_width or f'{stop.relative:.1%}'}" if stop else ""
+    rule = ""
+    if stop:
+        known_to = f"± {stop.half_width} {MEASURES[stop.measure].unit}" if stop.half_width else f"± {stop.relative:.1%}"
+        rule = f", until {MEASURES[stop.measure].title.lower()} is known to {known_to.strip()}"
     return [
         ("runs", f"{len(over):,} of {plan['run_id'].nunique():,}"),
         ("points", f"{plan['point'].nunique()}"),
@@ -86,47 +124,17 @@ def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[Outcome], now: dat
     ]
 
 
-def _measure_figures(layouts: list[figures.Layout], analysis: Analysis, measures: list[str]) -> list[PageFigure]:
+def _exclusions(campaign: Campaign) -> list[tuple[str, str, str]]:
+    """Who is left out, where, and why."""
+    names = column_names(campaign)
     return [
-        PageFigure(MEASURES[name].title, _caption(name), figures.measure_figure(layouts, analysis.points, name))
-        for name in measures
-        if (analysis.points["measure"] == name).any()
+        (
+            ", ".join(it.protocols),
+            " and ".join(setting_value(names.get(path, path), value) for path, value in it.where.items()),
+            it.because,
+        )
+        for it in campaign.exclusions
     ]
-
-
-def _pictures(campaign: Campaign, plan: pd.DataFrame, analysis: Analysis) -> list[PageFigure]:
-    """Of decisions: the map and the profiles."""
-    if not decisions(campaign, plan, analysis.runs):
-        return []
-    drawn = [
-        PageFigure("Map", MAP_CAPTION, decision_map(campaign, plan, analysis.runs)),
-        PageFigure("Profiles", PROFILE_CAPTION, profiles(campaign, plan, analysis.points)),
-    ]
-    return [each for each in drawn if each.svg]
-
-
-def _caption(name: str) -> str:
-    better = MEASURES[name].better
-    return f"{name}; {better} is better" if better else name
-
-
-def _more_figures(layout: figures.Layout, analysis: Analysis) -> list[PageFigure]:
-    where = f", {layout.last_title}" if layout.last_title else ""
-    drawn: list[PageFigure] = []
-
-    def add(source: tuple[pd.DataFrame, Any], measure: str, title: str, axis: str, caption: str) -> None:
-        table, draw = source
-        if (table["measure"] == measure).any():
-            drawn.append(PageFigure(title, caption + where, draw(layout, table, measure, axis)))
-
-    over_time = (analysis.timeline, figures.timeline_figure)
-    add(over_time, "delivery_ratio", "Delivery over time", "Delivery ratio", "by time of publication")
-    add(over_time, "frames_per_s", "Traffic over time", "Frames per s", "all nodes together")
-    parts = (analysis.breakdowns, figures.parts_figure)
-    add(parts, "frames", "Frames by message", "frames per run", "mean per run")
-    add(parts, "frames_lost", "Receptions lost at the radio", "receptions per run", "by reason")
-    add(parts, "dropped", "Dropped by the protocol", "drops per run", "by reason")
-    return drawn
 
 
 def _failed(store: Store, plan: pd.DataFrame, over: list[Outcome]) -> list[dict[str, Any]]:

@@ -20,17 +20,16 @@ from roamcast.analysis.comparisons import Contest, contest
 from roamcast.analysis.intervals import Observations
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.plan import SWEEPS
-from roamcast.report.figures import Layout, layouts_of
-from roamcast.report.pareto import limits
+from roamcast.report.contenders import limits
+from roamcast.report.layouts import Layout, layouts_of
 from roamcast.report.places import contender_names, place_titles
-from roamcast.report.tables import Cell, Grid
+from roamcast.report.tables import Cell, Grid, named
 from roamcast.report.wording import number, setting_value
 from roamcast.trace.measures import MEASURES
 
 DELIVERY, SPEED, AIRTIME = "delivery_ratio", "within_100ms", "airtime_per_delivery_ms"
 HOLDS_UP = 0.95
 COLLAPSE = 0.7
-NAMES_MAX = 3
 
 QUESTIONS = {
     DELIVERY: "delivery counts most",
@@ -176,15 +175,13 @@ def _cell(choice: Choice | None, measure: str) -> Cell:
     if choice is None:
         return Cell("–")
     names = choice.names
-    hidden = len(names) - NAMES_MAX
-    text = ", ".join(names[:NAMES_MAX]) + (f" and {hidden} more" if hidden > 0 else "")
     figure = _figure(choice.mean, measure)
     next_one = choice.result.runner_up
     if len(names) > 1 or next_one is None:
-        return Cell(text, "", figure)
+        return named(names, figure)
     sign = 1 if MEASURES[measure].better == "lower" else -1
     behind = choice.mean + sign * choice.result.margins[next_one].mean
-    return Cell(text, "better", f"{figure}; next {next_one} {_figure(behind, measure)}")
+    return Cell(names[0], "better", f"{figure}; next {next_one} {_figure(behind, measure)}")
 
 
 def _figure(mean: float, measure: str) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 
 from roamcast.campaign.file import Campaign
-from roamcast.report import figures
+from roamcast.report.contenders import colours, limits
 from roamcast.report.decisions import AIRTIME, QUESTIONS, Choice, Decision, decisions
-from roamcast.report.figures import Layout
-from roamcast.report.pareto import limits
+from roamcast.report.drawing import Drawing, Spec, View, chart, drawing, paint, panelled
+from roamcast.report.layouts import Layout, common_layout, layouts_of
 from roamcast.report.wording import number, setting_value
 from roamcast.trace.measures import MEASURES
 
@@ -40,21 +40,21 @@ PROFILE_CAPTION = (
 SHORT_QUESTIONS = dict(zip(QUESTIONS, ("delivery", "100 ms", "airtime"), strict=True))
 
 
-def decision_map(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """For every grid a panel: along x its first axis, along y its second one, or what counts. Empty without choices."""
+def decision_map(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> Drawing | None:
+    """For every grid a panel: along x its first axis, along y its second one, or what counts. None without choices."""
     found = {decision.place: decision for decision in decisions(campaign, plan, runs)}
     rows: list[dict[str, Any]] = []
-    for layout in figures.layouts_of(campaign, plan):
+    for layout in layouts_of(campaign, plan):
         placed = layout.placed(plan.drop_duplicates("place")[["point"]])
         if layout.x is not None:
             rows += _crossed(layout, placed, found) if layout.panels else _strip(layout, placed, found)
     if not rows:
-        return ""
-    spec = figures.chart("map")
-    order = [contender.label for contender in campaign.contenders]
-    chosen = sorted({str(row["protocol"]) for row in rows}, key=lambda name: order.index(name) if name in order else 99)
-    color = spec["spec"]["layer"][0]["encoding"]["color"]
-    color["scale"] = {"domain": chosen}
+        return None
+    spec = chart("map")
+    chosen = {str(row["protocol"]) for row in rows}
+    mine = {label: colour for label, colour in colours(campaign).items() if label in chosen}
+    if len(mine) == len(chosen):  # else names carry parameters that are swept, and colours come as they may
+        spec["spec"]["layer"][0]["encoding"]["color"]["scale"] = {"domain": list(mine), "range": list(mine.values())}
     return _filled(spec, rows, "panel")
 
 
@@ -98,6 +98,7 @@ def _tile(x: str, y: str, panel: str, choice: Choice, measure: str) -> dict[str,
         "panel": panel,
         "protocol": choice.result.best,
         "alone": not more,
+        "names": ", ".join(choice.names),
         "label": choice.result.best + (f" +{more}" if more else ""),
         "figure": f"{number(round(choice.mean, 3))} {MEASURES[measure].unit}".strip(),
     }
@@ -107,9 +108,9 @@ def _value(layout: Layout, value: Any) -> str:
     return f"{value:g}" if layout.is_numeric else str(value)
 
 
-def profiles(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> str:
-    """A small bar chart per protocol at the place that all sweeps share. Empty where nothing is known."""
-    layout = figures.common_layout(campaign, plan)
+def profiles(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> Drawing | None:
+    """A small bar chart per protocol at the place that all sweeps share. None where nothing is known."""
+    layout = common_layout(campaign, plan)
     measures = [name for name in ASPECTS if (points["measure"] == name).any()]
     beyond = limits(campaign)
     rows: list[dict[str, Any]] = []
@@ -118,16 +119,17 @@ def profiles(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> st
         rows += _bars(here, measure, beyond)
         if measure == "delivery_ratio":
             rows += _worst(points, plan)
+    spec = chart("profiles")
+    paint(spec["spec"]["layer"][0]["encoding"]["color"], colours(campaign))
     order = {contender.label: at for at, contender in enumerate(campaign.contenders)}
     rows.sort(key=lambda row: order[row["protocol"]])
-    return _filled(figures.chart("profiles"), rows, "protocol") if rows else ""
+    return _filled(spec, rows, "protocol") if rows else None
 
 
-def _filled(spec: dict[str, Any], rows: list[dict[str, Any]], panel: str) -> str:
+def _filled(spec: Spec, rows: list[dict[str, Any]], panel: str) -> Drawing:
     """With panels in the order of the rows, as many as there are."""
-    spec["facet"]["sort"] = list(dict.fromkeys(row[panel] for row in rows))
-    spec["data"]["values"] = rows
-    return figures.as_svg(spec)
+    table = pd.DataFrame(rows)
+    return drawing(table, list(table.columns), [View("", panelled(spec, table[panel].unique()))])
 
 
 def _bars(here: pd.DataFrame, measure: str, beyond: set[str]) -> list[dict[str, Any]]:

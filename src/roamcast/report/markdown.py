@@ -15,6 +15,7 @@ def markdown_table(grid: Grid) -> str:
 
 def _cell(cell: Cell) -> str:
     text = f"**{cell.text}**" if cell.tone == "better" else cell.text
+    text += f" and {cell.more_count} more" if cell.more else ""
     return (f"{text} ({cell.note})" if cell.note else text).replace("|", "\\|").replace("\n", " ")
 
 

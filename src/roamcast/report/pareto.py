@@ -4,31 +4,42 @@ A contender is on the *front* if no other has both a better mean delivery ratio 
 choice is worse, whatever the weights. Limits (`Protocol.is_limit`) are shown, but do not compete.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from roamcast.campaign.file import Campaign
-from roamcast.protocols.catalogue import protocol_class
-from roamcast.report import figures
-from roamcast.report.figures import Layout
+from roamcast.report.contenders import colours, limits
+from roamcast.report.drawing import (
+    Drawing,
+    View,
+    axis_title,
+    chart,
+    decades,
+    drawing,
+    logarithmic,
+    paint,
+    panelled,
+    spans_decades,
+    with_ends,
+)
+from roamcast.report.figures import PANELS_MAX
+from roamcast.report.layouts import Layout, common_layout, layouts_of
 from roamcast.trace.measures import MEASURES
 
 GAIN = "delivery_ratio"
 COSTS = {"airtime_per_delivery_ms": "airtime", "latency_ms_mean": "latency"}
 BASE = "where all sweeps meet"
-COLUMNS = ["cost", "cost_low", "cost_high", "gain", "gain_low", "gain_high", "protocol", "panel", "front", "limit"]
+COLUMNS = [
+    *("cost", "cost_low", "cost_high", "cost_told", "gain", "gain_low", "gain_high", "gain_told"),
+    *("protocol", "panel", "front", "limit", "point"),
+]
 
 
 class Tradeoff(NamedTuple):
     title: str
     caption: str
-    svg: str
-
-
-def limits(campaign: Campaign) -> set[str]:
-    """The labels of the limits."""
-    return {contender.label for contender in campaign.contenders if protocol_class(contender.protocol).is_limit}
+    drawing: Drawing
 
 
 def tradeoffs(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> list[Tradeoff]:
@@ -40,7 +51,7 @@ def tradeoffs(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame) -> l
     return [
         Tradeoff(
             f"Delivery against {COSTS[name]}",
-            f"{GAIN} and {name}; up and to the left is better; dashed: the front; bars: 95 % confidence intervals",
+            "up and to the left is better; dashed: the front; bars: 95 % confidence intervals",
             _drawn(rows.assign(limit=rows["protocol"].isin(beyond)), name, campaign),
         )
         for name, rows in found
@@ -60,10 +71,10 @@ def front(rows: pd.DataFrame) -> list[bool]:
 def _rows(campaign: Campaign, plan: pd.DataFrame, points: pd.DataFrame, cost: str) -> pd.DataFrame:
     """One row per panel and contender: the place that all grids share, and the end of each grid."""
     wide = _wide(points, GAIN, "gain").merge(_wide(points, cost, "cost"), on="point")
-    layouts = figures.layouts_of(campaign, plan)
+    layouts = layouts_of(campaign, plan)
     parts = [_end(layout, wide) for layout in layouts]
     if len(layouts) > 1:
-        common = figures.common_layout(campaign, plan)
+        common = common_layout(campaign, plan)
         parts.insert(0, common.placed(wide).assign(panel=BASE))
     return pd.concat(parts, ignore_index=True)
 
@@ -74,12 +85,12 @@ def _end(layout: Layout, wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def _wide(points: pd.DataFrame, measure: str, name: str) -> pd.DataFrame:
-    rows = points[points["measure"] == measure]
-    low, high = rows["low"].fillna(rows["mean"]), rows["high"].fillna(rows["mean"])
-    return pd.DataFrame({"point": rows["point"], name: rows["mean"], f"{name}_low": low, f"{name}_high": high})
+    rows = with_ends(points[points["measure"] == measure], MEASURES[measure].unit)
+    named = {"mean": name, "low": f"{name}_low", "high": f"{name}_high", "told": f"{name}_told"}
+    return rows[["point", *named]].rename(columns=named)
 
 
-def _drawn(rows: pd.DataFrame, cost: str, campaign: Campaign) -> str:
+def _drawn(rows: pd.DataFrame, cost: str, campaign: Campaign) -> Drawing:
     competing = rows[~rows["limit"]]
     on_front = pd.concat(
         [pd.Series(front(part), index=part.index) for _, part in competing.groupby("panel", sort=False)]
@@ -87,12 +98,15 @@ def _drawn(rows: pd.DataFrame, cost: str, campaign: Campaign) -> str:
     rows = rows.assign(front=on_front.reindex(rows.index, fill_value=False).astype(bool))
     most = MEASURES[GAIN].most
     rows = rows.assign(gain_high=rows["gain_high"].clip(upper=most), cost_low=rows["cost_low"].clip(lower=0))
-    spec = figures.chart("pareto")
-    encoding: dict[str, Any] = spec["spec"]["encoding"]
-    encoding["color"]["sort"] = [contender.label for contender in campaign.contenders]
-    encoding["x"]["axis"]["title"] = figures.axis_title(MEASURES[cost])
-    encoding["y"]["axis"]["title"] = figures.axis_title(MEASURES[GAIN])
-    if figures.spans_decades(rows["cost"]):
-        encoding["x"]["scale"] = figures.logarithmic(rows["cost"])
-        encoding["x"]["axis"] |= {"values": figures.decades(rows["cost"]), "format": "~g"}
-    return figures.drawn(spec, rows, COLUMNS)
+    panels = rows["panel"].unique()[:PANELS_MAX]
+    spec = chart("pareto")
+    encoding = spec["spec"]["encoding"]
+    paint(encoding["color"], colours(campaign))
+    encoding["x"]["axis"]["title"] = axis_title(MEASURES[cost])
+    encoding["y"]["axis"]["title"] = axis_title(MEASURES[GAIN])
+    *_, gain_told, cost_told = spec["spec"]["layer"][-1]["encoding"]["tooltip"]
+    gain_told["title"], cost_told["title"] = MEASURES[GAIN].title, MEASURES[cost].title
+    if spans_decades(rows["cost"]):
+        encoding["x"]["scale"] = logarithmic(rows["cost"])
+        encoding["x"]["axis"] |= {"values": decades(rows["cost"]), "format": "~g"}
+    return drawing(rows[rows["panel"].isin(panels)], COLUMNS, [View("", panelled(spec, panels))])

@@ -19,18 +19,39 @@ HEADLINES = tuple(name for name, measure in MEASURES.items() if measure.headline
 """What the overview compares, unless the campaign file asks for measures of its own."""
 
 HEADLINES_MAX = 5
+NAMES_MAX = 3
+COLUMNS_MAX = 6
 
 
 class Cell(NamedTuple):
     text: str
     tone: str = ""  # better, worse, or nothing
     note: str = ""
+    more: str = ""  # further names, which a page shows on demand
+    more_count: int = 0
+    link: str = ""
 
 
 class Grid(NamedTuple):
     columns: list[str]
     rows: list[list[Cell]]
     leading: int  # the first columns name the row
+
+
+def named(names: list[str], note: str) -> Cell:
+    """The first names, and the others on demand."""
+    hidden = names[NAMES_MAX:]
+    return Cell(", ".join(names[:NAMES_MAX]), note=note, more=", ".join(hidden), more_count=len(hidden))
+
+
+def parts(grid: Grid, columns_max: int = COLUMNS_MAX) -> list[Grid]:
+    """A wide table as several that fit a screen; each has the columns that name the rows."""
+    found = []
+    for start in range(grid.leading, len(grid.columns), columns_max):
+        part = slice(start, start + columns_max)
+        rows = [[*row[: grid.leading], *row[part]] for row in grid.rows]
+        found.append(Grid([*grid.columns[: grid.leading], *grid.columns[part]], rows, grid.leading))
+    return found
 
 
 def shown_measures(campaign: Campaign, points: pd.DataFrame) -> list[str]:
@@ -94,10 +115,11 @@ def point_table(campaign: Campaign, points: pd.DataFrame, plan: pd.DataFrame, me
         point = row["point"]
         found = [values.get((point, name)) for name in measures]
         runs = int((plan["point"] == point).sum())
-        cells = [*(Cell(_setting(row[name])) for name in swept), Cell(str(row["protocol"])), Cell(str(runs))]
+        cells = [*(Cell(_setting(row[name])) for name in swept), Cell(str(row["protocol"]))]
+        cells.append(Cell(str(runs), link=f"#point-{point}"))
         cells += [Cell("–") if it is None else Cell(with_interval(it.mean, it.low, it.high)) for it in found]
         rows.append(cells)
-    headings = [*(setting_title(name) for name in swept), "protocol", "runs", *map(_heading, measures)]
+    headings = [*(setting_title(name) for name in swept), "protocol", "runs", *map(heading, measures)]
     return Grid(headings, rows, len(swept) + 1)
 
 
@@ -118,7 +140,7 @@ def difference_table(campaign: Campaign, differences: pd.DataFrame, plan: pd.Dat
             tone = _tone(name, it.mean, it.certain)
             cells.append(Cell(with_interval(it.mean, it.low, it.high), tone, percent(it.relative)))
         rows.append(cells)
-    headings = [*(setting_title(name) for name in swept), "difference", *map(_heading, measures)]
+    headings = [*(setting_title(name) for name in swept), "difference", *map(heading, measures)]
     return Grid(headings, rows, len(swept) + 1)
 
 
@@ -129,7 +151,7 @@ def _tone(name: str, difference: float, is_certain: bool) -> str:
     return "better" if (difference > 0) == (better == "higher") else "worse"
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
     measure = MEASURES[name]
     return f"{measure.title}, {measure.unit}" if measure.unit else measure.title
 

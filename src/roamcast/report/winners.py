@@ -9,17 +9,17 @@ import pandas as pd
 from roamcast.analysis.comparisons import Contest, contest
 from roamcast.analysis.intervals import Observations, mean_interval
 from roamcast.campaign.file import Campaign
-from roamcast.report.pareto import limits
+from roamcast.report.contenders import limits
 from roamcast.report.places import contender_names, place_titles
-from roamcast.report.tables import Cell, Grid
+from roamcast.report.tables import Cell, Grid, heading, named
 from roamcast.report.wording import with_interval
 from roamcast.trace.measures import MEASURES
 
-NAMES_MAX = 3
 
-
-def winners_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measures: list[str]) -> Grid:
-    """One row per place. Empty if there are no contenders to compare."""
+def winners_table(
+    campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measures: list[str], *, units: bool = False
+) -> Grid:
+    """One row per place. Empty if there are no contenders to compare. With `units`, its headings have them."""
     compared = [name for name in measures if MEASURES[name].better]
     competing = plan[~plan["protocol"].isin(limits(campaign))]
     if competing["protocol"].nunique() < 2 or not compared:
@@ -29,7 +29,7 @@ def winners_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, me
     for place, title in place_titles(campaign, competing).items():
         here = runs[runs["point"].isin(competing.loc[competing["place"] == place, "point"])]
         rows.append([title, *(_cell(here, names, measure) for measure in compared)])
-    return Grid(["", *(MEASURES[name].title for name in compared)], rows, 1)
+    return Grid(["", *(heading(name) if units else MEASURES[name].title for name in compared)], rows, 1)
 
 
 def _cell(runs: pd.DataFrame, names: dict[int, str], measure: str) -> Cell:
@@ -49,11 +49,9 @@ def _told(result: Contest, values: dict[str, Observations], most: float | None) 
     mean = with_interval(of_best.mean, of_best.low, of_best.high)
     if result.level:
         winners = [result.best, *result.level]
-        hidden = len(winners) - NAMES_MAX
-        text = ", ".join(winners[:NAMES_MAX]) + (f" and {hidden} more" if hidden > 0 else "")
         if not result.behind:
             return Cell("open", "", f"none ruled out; best mean {mean}, {result.best}")
-        return Cell(text, "", f"best mean {mean}")
+        return named(winners, f"best mean {mean}")
     rival = result.runner_up
     if rival is None:
         return Cell(result.best, "", mean)

@@ -1,5 +1,6 @@
 """Modulators belong to subscriptions: channels of one consumer, changed while running, refused one by one, moved."""
 
+import struct
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from roamcast.protocols.api import Protocol
 from roamcast.protocols.modulation import Modulation
 from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.overlays.messages import Delivery
-from roamcast.protocols.overlays.modulators import Modulator, Outcome
+from roamcast.protocols.overlays.modulators import Modulator, Outcome, compile_modulation
 from roamcast.protocols.overlays.overlays import Broker
 from roamcast.protocols.routing import Routed
 from roamcast.testing import TinyNet, line
@@ -235,3 +236,26 @@ def test_what_stays_the_same_in_front_of_a_change_keeps_its_state() -> None:
     net.run(2.0)
     publish(net, 4)
     assert got(net, 2, 1) == [2.0, 4.0, 60.0, 40.0]
+
+
+def test_a_flood_of_the_papers_size_moves_with_its_water() -> None:
+    """Figures 16 and 17: grids of 100 x 100 doubles. Here the modulator is the real model, and it moves half way."""
+    net = network([(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)], "1-3")
+    whole = Modulation("runoff(100, plane, 60, 2) | crop(100, 45, 60, 55, 70) | measure(max)")
+    node(net, 4).open_channel(1, ALL, whole)
+    net.run(4.0)
+    rain = struct.pack("<d", 60.0) * 10_000
+    alone = compile_modulation(whole)
+    expected: list[Any] = []
+    for number in range(1, 5):
+        net.publish(0, 1, rain)
+        net.run(3.0)
+        expected += [output.content for output in alone.process(Event(event_id(0, number), 0.0, 1, rain)).outputs]
+        if number == 2:
+            home = node(net, 4).member.home
+            assert broker(net, home).relocation.migrate(4, 5 - home)
+            net.run(3.0)
+            assert node(net, 4).member.home == 5 - home
+    assert got(net, 4, 1) == expected
+    assert expected == sorted(expected)
+    assert expected[-1] > 0.001

@@ -28,6 +28,8 @@ from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.relocation import Relocation
 from roamcast.protocols.overlays.resources import ResourceMonitor
 
+MESSAGE_BYTES: Final = 80  # of a message beside its payload, about: headers of all layers
+
 
 class Services:
     """What an adaptor works with."""
@@ -55,13 +57,13 @@ class Services:
         """The home brokers of the producers that may have something for a client."""
         return [broker for broker, offer in self.clients.registry.sources.items() if row.wants.may_match(offer)]
 
-    def gain_hops(self, producers: Iterable[int], candidate: int) -> float | None:
-        """By how much nearer the candidate is than this broker to the home brokers of producers, on average over those
-        to which both have a path. None: the overlay knows no path from the candidate to any of them."""
+    def gain_hops(self, producers: Iterable[int], candidate: int, home: int) -> float | None:
+        """By how much nearer the candidate is than `home` to the home brokers of producers, on average over those to
+        which both have a path. None: the overlay knows no path from the candidate to any of them."""
         distance = self.brokers.topology.distance
         gains: list[int] = []
         for producer in producers:
-            here, there = distance(self.host.address, producer), distance(candidate, producer)
+            here, there = distance(home, producer), distance(candidate, producer)
             if here is not None and there is not None:
                 gains.append(here - there)
         return sum(gains) / len(gains) if gains else None
@@ -110,7 +112,7 @@ class HomeBrokerAdaptor(Adaptor):
         if own_load > threshold or event.load > threshold:
             return event.load < own_load  # one is overloaded: the other; both: the lighter
         producers = services.producers_of(row)
-        gain_hops = services.gain_hops(producers, event.candidate) if producers else 0.0
+        gain_hops = services.gain_hops(producers, event.candidate, row.home) if producers else 0.0
         if gain_hops is None:
             return False  # a broker that this one has not heard of is not a nearer one
         return gain_hops + event.home_hops - event.distance_hops > services.parameters.hysteresis_hops
@@ -157,22 +159,58 @@ class LoadBalancingAdaptor(Adaptor):
 
 
 class PlacementAdaptor(Adaptor):
-    """Moves a modulator that shrinks its events upstream, to the home broker of its only producer, and back downstream
-    when it does not shrink them (any more). An extra of ours: the paper leaves placement to future work [6]."""
+    """Moves a modulator to the broker where the least has to travel: one that shrinks its events goes towards the
+    producers, and comes back if it does not shrink them any more. An extra of ours: the paper leaves it to future work
+    [6].
+
+    The price of a place is what the modulator takes in times the hops from each producer's home broker, and what it
+    puts out times the hops to the client's home broker. `policy` says what is counted: with "bytes", payloads; with
+    "energy", the headers of messages too; with "latency", payloads, but only places count that make no path longer. A
+    move must leave less than `placement_share` of the price, and be worth its own bytes within `placement_readings`.
+    """
 
     events = (ModulatorMeasured,)
 
     def process(self, event: ModulatorMeasured) -> None:
         services = self.services
         row = services.clients.table.get(event.client)
-        if row is None or not row.has_modulator or event.bytes_in == 0:
+        if row is None or row.is_passive or not row.has_modulator:
             return
-        shrinks = event.bytes_out < services.parameters.placement_share * event.bytes_in
-        producers = services.producers_of(row)
-        if shrinks and len(producers) == 1 and services.host.address == row.home:
-            services.relocation.migrate(event.client, producers[0], "upstream")
-        elif not shrinks and services.host.address != row.home:
-            services.relocation.migrate(event.client, row.home, "downstream")
+        now = self._price(event, services.host.address, row.home)
+        best = self._best_place(event, row.home)
+        if now is None or best is None or best[1] == services.host.address:
+            return
+        price, place = best
+        saved = (now - price) * services.parameters.placement_readings
+        if price < services.parameters.placement_share * now and saved > services.relocation.travel_bytes(row):
+            services.relocation.migrate(event.client, place, "downstream" if place == row.home else "upstream")
+
+    def _best_place(self, event: ModulatorMeasured, home: int) -> tuple[float, int] | None:
+        services = self.services
+        threshold = services.parameters.overload_threshold
+        prices: list[tuple[float, int]] = []
+        for broker in sorted({services.host.address, home, *services.brokers.topology.rows}):
+            price = self._price(event, broker, home)
+            if price is not None and (broker == services.host.address or services.brokers.load(broker) <= threshold):
+                prices.append((price, broker))
+        return min(prices, default=None)
+
+    def _price(self, event: ModulatorMeasured, place: int, home: int) -> float | None:
+        """None: there is no path, or the policy is against it."""
+        services = self.services
+        distance = services.brokers.topology.distance
+        policy = services.parameters.policy
+        header = MESSAGE_BYTES if policy == "energy" else 0
+        onward = distance(place, home)
+        if onward is None:
+            return None
+        price = float((event.bytes_out + event.events_out * header) * onward)
+        for source, events, size in event.taken:
+            hops, direct = distance(source, place), distance(source, home)
+            if hops is None or (policy == "latency" and direct is not None and hops + onward > direct):
+                return None
+            price += (size + events * header) * hops
+        return price
 
 
 ADAPTORS: Final[dict[str, type[Adaptor]]] = {

@@ -35,8 +35,9 @@ class ModulatorMeasured(NamedTuple):
     """How a client's modulator has behaved since the last reading."""
 
     client: int
-    bytes_in: int
+    taken: tuple[tuple[int, int, int], ...]  # home brokers of producers; events and bytes of payload from each
     bytes_out: int
+    events_out: int
     cpu_s: float
 
 

@@ -67,8 +67,10 @@ class ClientRow:
         self.deliveries: dict[int, Sent] = {}
         self.unsettled: deque[Unsettled] = deque()
         self.heard_s = now_s
-        self.bytes_in = 0  # since the last reading, like the two below
+        # Since the last reading, like the next three: events and bytes of payload, by producers' home broker.
+        self.taken: dict[int, tuple[int, int]] = {}
         self.bytes_out = 0
+        self.events_out = 0
         self.cpu_s = 0.0
 
     @property

@@ -185,7 +185,16 @@ class ClientManager(Component):
                 self._sources.drop_producer(client)
                 if not row.is_passive:
                     self.registry.deregister(row)
-            elif row.bytes_in or row.cpu_s:
-                self._channel.post(ModulatorMeasured(client, row.bytes_in, row.bytes_out, row.cpu_s))
-                row.bytes_in = row.bytes_out = 0
+            elif row.taken:
+                self._channel.post(
+                    ModulatorMeasured(
+                        client=client,
+                        taken=tuple([(source, *taken) for source, taken in row.taken.items()]),
+                        bytes_out=row.bytes_out,
+                        events_out=row.events_out,
+                        cpu_s=row.cpu_s,
+                    )
+                )
+                row.taken.clear()
+                row.bytes_out = row.events_out = 0
                 row.cpu_s = 0.0

@@ -126,7 +126,9 @@ class Deliveries(Component):
     def _processed(self, row: ClientRow, arrival: Arrival, executions: list[Execution], cpu_s: float) -> None:
         event = arrival.event
         row.processed[event.publisher] = row.unreported[event.publisher] = event.number
-        row.bytes_in += len(event.payload)
+        source = row.origins.get(event.publisher, self.host.address)
+        events, size = row.taken.get(source, (0, 0))
+        row.taken[source] = (events + 1, size + len(event.payload))
         row.cpu_s += cpu_s
         outputs = [(each.channel.number, output) for each in executions for output in each.outcome.outputs]
         for part, (channel, output) in enumerate(outputs):
@@ -155,6 +157,7 @@ class Deliveries(Component):
     def _deliver(self, row: ClientRow, event: Event, hops: int, *, channel: int, part: int, is_last: bool) -> None:
         row.sequence = following(row.sequence)
         row.bytes_out += len(event.payload)
+        row.events_out += 1
         delivery = Delivery(
             epoch=row.epoch,
             sequence=row.sequence,

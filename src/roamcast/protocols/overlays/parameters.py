@@ -14,6 +14,7 @@ from roamcast.protocols.rings import parse_rings
 DAY_S = 86_400.0
 
 Relocation = Literal["strict", "fresh-modulator", "unbuffered", "loose"]
+Policy = Literal["bytes", "energy", "latency"]
 
 
 class OverlaysParameters(api.Parameters, frozen=True):
@@ -27,7 +28,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     brokers: str = ""
     # The adaptors in force, separated by commas: topology, home-broker, load-balancing, placement, or
     # package.module:Class [3.5]. Empty: the overlay and the home brokers of the start, frozen.
-    adaptors: str = "topology,home-broker,load-balancing"
+    adaptors: str = "topology,home-broker,load-balancing,placement"
     # A broker whose load is above this is overloaded and should take no clients, from 0 [2.4].
     overload_threshold: float = 0.7
 
@@ -122,8 +123,13 @@ class OverlaysParameters(api.Parameters, frozen=True):
     balancing_gain: float = 0.1
     # Load balancing: time in seconds until the load shows what a relocation has changed; until then there is no other.
     balancing_rest_s: float = 6.0
-    # Placement: a modulator moves upstream if it puts out less than this share of its input's bytes, 0 to 1 [6].
-    placement_share: float = 0.5
+    # Placement: a modulator moves to another broker if less than this share of what now travels is left, 0 to 1 [6].
+    placement_share: float = 0.7
+    # Placement: a move must save its own bytes within this many readings of modulators, 1 to 1000.
+    placement_readings: int = 6
+    # What placement saves: "bytes", "energy" (headers of messages count too), or "latency" (bytes, where no path gets
+    # longer by it) [6].
+    policy: Policy = "latency"
     # Time between two readings of modulators in seconds, above 0. Silent clients are dropped at the same time.
     sweep_period_s: float = 10.0
 
@@ -214,7 +220,7 @@ _RANGES: Final = (
     (1, 64, "neighbours_max"),
     (0, 255, "detours_max"),
     (1, 255, "route_hops_max attach_tries handoff_tries detour_tries state_tries announce_tries request_tries"),
-    (1, 1000, "silent_periods refresh_periods silent_lifetimes retry_growth_max"),
+    (1, 1000, "placement_readings silent_periods refresh_periods silent_lifetimes retry_growth_max"),
     (1, 10**6, "searches_max work_queue_max store_events deliveries_max early_max"),
     (1, 10**6, "intake_max places_max buffer_packets clients_max publishers_max brokers_max"),
     (1, 10**6, "subscribers_max requests_max searches_per_neighbour_max searches_per_s"),

@@ -191,11 +191,15 @@ class Relocation(Component):
         if has_all and self._fits(row):
             self._hand_over(handoff)
 
-    def _fits(self, row: ClientRow, with_deliveries: bool = True) -> bool:
-        """Whether a client's modulators, with their states and what is not acknowledged, fit a message."""
+    def travel_bytes(self, row: ClientRow) -> int:
+        """What a client's modulators and their states take on the way."""
         modulators = self._clients.modulators
         size = sum(modulation.size_bytes for _, modulation in modulators.modulations(row))
-        size += sum(len(state) for _, state in modulators.states(row)) if self._keeps_state else 0
+        return size + (sum(len(state) for _, state in modulators.states(row)) if self._keeps_state else 0)
+
+    def _fits(self, row: ClientRow, with_deliveries: bool = True) -> bool:
+        """Whether a client's modulators, with their states and what is not acknowledged, fit a message."""
+        size = self.travel_bytes(row)
         if with_deliveries:
             size += sum(len(sent.delivery.event.payload) for sent in row.deliveries.values())
         return size <= self.host.message_bytes_max - STATE_ROOM_BYTES

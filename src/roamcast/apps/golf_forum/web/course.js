@@ -11,7 +11,7 @@ const ROLES = { announcer: "official", gallery: "visitor", player: "player" };
 const byId = (id) => document.getElementById(id);
 const state = {
   course: null, places: [], marks: [], events: new Map(), order: [], homes: [], devices: [],
-  t: 0, last: 0, lastAt: 0, isPlaying: true, isLive: false, chosen: null, shownAt: -1, shownCount: -1, colours: {},
+  t: 0, last: 0, lastAt: 0, isPlaying: true, isLive: false, chosen: null, shownAt: null, colours: {},
 };
 
 // -- The story -----------------------------------------------------------------------------------------------------
@@ -259,11 +259,9 @@ function drawMoving(places, { at }, t) {
 
 function showLists(t) {
   const count = before(state.order, t) + 1;
-  const deliveries = state.marks.length;
-  if (count === state.shownAt && deliveries === state.shownCount && state.isLive) return;
-  if (count === state.shownAt && !state.isLive && Math.floor(t * 2) === state.shownCount) return;
-  state.shownAt = count;
-  state.shownCount = state.isLive ? deliveries : Math.floor(t * 2);
+  const happened = before(state.marks, t); // the lists change with what has happened by now, and with nothing else
+  if (happened === state.shownAt) return;
+  state.shownAt = happened;
   const events = state.order.slice(0, count);
   showBoard(events);
   const got = events.reduce((sum, event) => sum + event.got.filter((each) => each.t <= t).length, 0);
@@ -289,7 +287,7 @@ function eventRow(event, t) {
   row.append(cell("span", `${event.t.toFixed(1)} s`, "time"), cell("span", what), cell("span", `→ ${got.length}`, "got"));
   row.addEventListener("click", () => {
     state.chosen = state.chosen === event.event ? null : event.event;
-    state.shownAt = -1;
+    state.shownAt = null;
   });
   if (state.chosen !== event.event) return [row];
   const reasons = cell("div", "", "reasons");
