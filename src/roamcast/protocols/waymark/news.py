@@ -59,6 +59,8 @@ class Spreading(Component):
         self._places = places
         self._pending = pending
         self._on_want = on_want
+        self._want_learned_s = host.now()
+        self._listed_s = -1e9
         self._learned_s = host.now()  # when anything new was learned last
         self._settled_s = host.now() + parameters.settle_s
         self.has_agreed = False  # a neighbour's wants were the same as this node's
@@ -99,6 +101,8 @@ class Spreading(Component):
                 return
         elif self.has_agreed and self._links.is_stranger(sender):
             self._answer_stranger(sender)
+        elif self.host.now() - max(self._want_learned_s, self._settled_s, self._listed_s) > self._parameters.list_s:
+            self._list_within(1.0)  # wants spread at once; by now they should agree
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
         if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
@@ -163,6 +167,7 @@ class Spreading(Component):
             within_s = self._parameters.news_s
             self._consider(kind=WANT, node=want.node, sender=sender, around=around, verdict=verdict, within_s=within_s)
             if verdict == 1:
+                self._want_learned_s = self.host.now()
                 self._on_want(want.node)
         for where in wheres:
             if where.node == self.host.address:
@@ -251,6 +256,7 @@ class Spreading(Component):
         self._is_listing_due = False
         if self._links.is_slow():
             return
+        self._listed_s = self.host.now()
         listing = tuple((node, *self._records.marks(node)) for node in sorted(self._records.known)[:LISTED_MAX])
         self.host.broadcast(News(is_listing=True, listing=listing))
 

@@ -37,6 +37,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     where_max_s: float = 30.0  # the same in seconds, if that is sooner
     settle_s: float = 1.5  # time for which a starting node listens before it forwards records
     answer_s: float = 4.0  # a stranger is told all records no more often than this
+    list_s: float = 4.0  # a node lists what it knows if it has heard nothing new for this long and a neighbour differs
     # Forwarding
     jitter_s: float = 0.01  # longest random delay before an event is flooded to all nodes
     jitter_slow_s: float = 4.0  # the same over a slow radio
@@ -80,7 +81,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
 
 _PERIODS = ("hello_max_s", "hello_placed_s", "hello_slow_s", "cut_s", "distrust_s", "retry_min_s", "retry_max_s")
 _DELAYS = (
-    "news_s", "view_s", "where_max_s", "settle_s", "answer_s", "jitter_s", "jitter_slow_s", "spread_again_s",
+    "news_s", "view_s", "where_max_s", "settle_s", "answer_s", "list_s", "jitter_s", "jitter_slow_s", "spread_again_s",
     "patience_s",
 )  # fmt: skip
 _SHARES = ("quality_min", "change_doubtful", "surprises_max")
