@@ -9,6 +9,7 @@ import pytest
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.plan import plan_table, points, replicates
 from roamcast.errors import ConfigurationError
+from roamcast.report.answers import Answer, Standing, answers
 from roamcast.report.decisions import (
     AIRTIME,
     DELIVERY,
@@ -20,6 +21,7 @@ from roamcast.report.decisions import (
 )
 from roamcast.report.maps import decision_map, profiles
 from roamcast.report.markdown import markdown_table, put_between_marks
+from roamcast.report.tables import Cell, Grid, named, parts
 
 STAR = """
 protocols = ["flooding", "gossip", "somer", "oracle"]
@@ -67,6 +69,29 @@ def test_airtime_counts_among_those_that_hold_up(campaign: Campaign) -> None:
     found = decisions(campaign, plan, measured(plan))
     assert [each.choices[DELIVERY].names for each in found] == [["flooding"]] * 5
     assert [each.choices[AIRTIME].names for each in found] == [["gossip"]] * 5  # somer is cheaper, but loses a fifth
+
+
+def test_the_answer_counts_places(campaign: Campaign) -> None:
+    plan = planned(campaign)
+    delivery, speed, airtime = answers(campaign, plan, measured(plan))
+    assert delivery == Answer("delivery counts most", 5, [Standing("flooding", 5, 5)], 0)
+    assert speed.standings == [Standing("flooding", 5, 5)]
+    assert airtime.standings == [Standing("gossip", 5, 5)]
+
+
+def test_further_names_wait_until_they_are_asked_for() -> None:
+    cell = named(["a", "b", "c", "d", "e"], "0.9")
+    assert (cell.text, cell.more, cell.more_count) == ("a, b, c", "d, e", 2)
+    assert named(["a", "b", "c"], "0.9").more == ""
+    assert markdown_table(Grid(["who"], [[cell]], 1)).endswith("| a, b, c and 2 more (0.9) |")
+
+
+def test_a_wide_table_is_cut_into_some_that_fit() -> None:
+    wide = Grid(["place", "a", "b", "c"], [[Cell("here"), Cell("1"), Cell("2"), Cell("3")]], 1)
+    first, second = parts(wide, 2)
+    assert (first.columns, second.columns) == (["place", "a", "b"], ["place", "c"])
+    assert [cell.text for cell in second.rows[0]] == ["here", "3"]
+    assert parts(Grid([], [], 1)) == []
 
 
 def test_a_collapse_is_named_not_averaged(campaign: Campaign) -> None:

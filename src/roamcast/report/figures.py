@@ -98,6 +98,9 @@ def _measure_chart(layout: Layout, measure: Measure, points: pd.DataFrame) -> Sp
     paint(inner["encoding"]["color"], layout.colours)
     if layout.is_numeric:
         inner["encoding"]["x"]["axis"]["values"] = layout.ticks
+    if layout.x is None:  # one place: its protocols stand side by side
+        del inner["encoding"]["xOffset"]
+        inner["encoding"]["x"] |= {"field": "protocol", "axis": {"title": None, "labelAngle": -35}}
     if len(layout.protocols) > BANDS_MAX:
         inner["layer"][0]["mark"] = {"type": "rule", "strokeWidth": 2, "opacity": 0.4, "clip": True}
     set_y(inner["layer"][0]["encoding"]["y"], axis_title(measure), measure.most, points)
