@@ -25,7 +25,6 @@ from roamcast.seeds import derive
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.rows import (
     InterestKind,
-    contact_row,
     dropped_row,
     end_row,
     fault_row,
@@ -39,7 +38,7 @@ from roamcast.trace.rows import (
 )
 from roamcast.world.adversaries import JUNK, adversaries, adversary_host
 from roamcast.world.causal_workload import CausalWorkload
-from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
+from roamcast.world.contact_changes import ContactChanges
 from roamcast.world.droppers import DroppingHost, droppers
 from roamcast.world.energy import Asleep, record_energy
 from roamcast.world.faults import GOODBYE_S, Fault, fault_plan
@@ -53,7 +52,7 @@ from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
 from roamcast.world.scenario import Processing, Run, Scenario, run_id
 from roamcast.world.scheduler import Scheduler
-from roamcast.world.signal_contacts import signal_links, update_times_s
+from roamcast.world.signal_contacts import signal_links
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
 
@@ -145,7 +144,14 @@ class Simulation(Oracle):
                 self._incidents.setdefault(incident.node, []).append(incident)
         faults = fault_plan(scenario, run.seed) if faults is None else faults
         self._record_positions()
-        self._start_contacts()
+        ContactChanges(
+            scenario=scenario,
+            movements=self.movements,
+            links=self._links,
+            topology=self.topology,
+            scheduler=self.scheduler,
+            recorder=self.recorder,
+        ).start()
         absent = {fault.node for fault in faults if fault.what == "join"}
         for node in range(scenario.nodes):
             if node in absent:
@@ -225,7 +231,7 @@ class Simulation(Oracle):
             if node != publisher and self.protocols[node] is not None and wanted.match(event)
         ]
 
-    # -- radio and contacts --------------------------------------------------------------------------------------
+    # -- radio and positions -------------------------------------------------------------------------------------
 
     def _medium(self, raw_frames: bool) -> Medium:
         random = derive(self.run.seed, "radio")
@@ -244,67 +250,6 @@ class Simulation(Oracle):
         for node in range(self.movements.nodes):
             for t_s, x_m, y_m in self.movements.until(node, end_s):
                 self.recorder.add(position_row(t_s, node, x_m, y_m))
-
-    def _start_contacts(self) -> None:
-        """Links of t = 0 at once, and every later change as one entry of the event queue at a time."""
-        if self._links is not None:
-            self._start_links()
-            return
-        scenario = self.run.scenario
-        heard = scenario_contacts(scenario, self.movements)
-        sense_range_m = scenario.radio.sense_range_m
-        sensed: ContactPlan | None = None
-        if self.movements is not None and sense_range_m > scenario.radio.range_m:
-            sensed = contact_plan(self.movements, sense_range_m, scenario.duration_s)
-            sensed = sensed.partitioned(self.movements, scenario.partitions())
-        self._changes = _changes(heard, 0)
-        if sensed is not None:
-            self._changes = sorted(self._changes + _changes(sensed, 1))
-        self._changes.reverse()  # the next change is the last of the list
-        starts: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
-        while self._changes and self._changes[-1][0] <= 0 and self._changes[-1][1]:
-            _, _, which, a, b = self._changes.pop()
-            starts[which].append((a, b))
-            if not which:
-                self.recorder.add(contact_row(0.0, a, b, begins=True))
-        self.topology.load(*starts)
-        if self._changes:
-            self.scheduler.at(self._changes[-1][0], self._change_contacts, None)
-
-    def _change_contacts(self, _: None) -> None:
-        now = self.scheduler.now
-        changes = self._changes
-        while changes and changes[-1][0] <= now:
-            begins, which, a, b = changes.pop()[1:]
-            if which:
-                self.topology.set_sensed(a, b, bool(begins))
-            else:
-                self.topology.set_contact(a, b, bool(begins))
-                self.recorder.add(contact_row(now, a, b, begins=bool(begins)))
-        if changes:
-            self.scheduler.at(changes[-1][0], self._change_contacts, None)
-
-    def _start_links(self) -> None:
-        """Computes the links now and plans when to do so again."""
-        assert self.movements is not None
-        self._in_contact: set[tuple[int, int]] = set()
-        for t_s in update_times_s(self.run.scenario, self.movements):
-            self.scheduler.at(t_s, self._change_links, None)
-        self._change_links(None)
-
-    def _change_links(self, _: None) -> None:
-        """A contact is a link that works in both directions."""
-        links = self._links
-        assert links is not None
-        now = self.scheduler.now
-        links.update(now, self.run.scenario.partitions())
-        self.topology.load_one_way(*links.lists())
-        contacts = links.contacts()
-        for a, b in sorted(self._in_contact - contacts):
-            self.recorder.add(contact_row(now, a, b, begins=False))
-        for a, b in sorted(contacts - self._in_contact):
-            self.recorder.add(contact_row(now, a, b, begins=True))
-        self._in_contact = contacts
 
     def _record_frame(self, frame: Frame) -> None:
         self.recorder.add(
@@ -498,14 +443,6 @@ def carried_event(message: Message | None) -> int | None:
     """The id of the event that a message carries."""
     event = carried(message)
     return None if event is None else event.id
-
-
-def _changes(plan: ContactPlan, which: int) -> list[tuple[float, int, int, int, int]]:
-    """The plan as changes `(t, begins, which, a, b)`: at the same instant contacts end before others begin."""
-    a, b = plan.a.tolist(), plan.b.tolist()
-    begins = [(t, 1, which, *pair) for t, *pair in zip(plan.from_s.tolist(), a, b, strict=True)]
-    ends = [(t, 0, which, *pair) for t, *pair in zip(plan.until_s.tolist(), a, b, strict=True) if t < plan.duration_s]
-    return sorted(begins + ends)
 
 
 def _processing(scenario: Scenario) -> Processing:
