@@ -5,8 +5,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -20,16 +19,15 @@ from roamcast.live.activity import Activity
 from roamcast.live.codec import Codec
 from roamcast.live.discovery import Discovery
 from roamcast.live.durability import Durability, message_union
-from roamcast.live.endpoints import Endpoint, is_loopback, open_socket
+from roamcast.live.endpoints import Endpoint, is_loopback
 from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
-from roamcast.live.identity import Identity, read_identity
 from roamcast.live.journal import Journal, Standing
-from roamcast.live.keys import KeyRing, read_ring
 from roamcast.live.lives import Lives, replace_file
 from roamcast.live.notices import Notice
+from roamcast.live.opening import heard_file, identity_of, key_ring, lives_file, make_guard, static_socket, trace_log
 from roamcast.live.ports import Ports
-from roamcast.live.settings import LISTEN, NodeSettings, stays_here
+from roamcast.live.settings import NodeSettings
 from roamcast.live.signing import modulated_by
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point
 from roamcast.protocols.catalogue import protocol_class, protocol_parameters
@@ -39,9 +37,6 @@ from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
 
 __all__ = ["Delivery", "Node", "NodeSettings", "parse_content"]
-
-if TYPE_CHECKING:
-    from roamcast.live.trace_log import TraceLog
 
 RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
@@ -129,70 +124,41 @@ class Node:
         the protocol does."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
-        ring = _key_ring(settings)
-        kind = protocol_class(settings.protocol)
+        ring = key_ring(settings)
         parameters = protocol_parameters(settings.protocol, settings.parameters)
-        name = f"{settings.network}-{settings.address}.json"
-        lives = Lives(None if settings.remembers is None else settings.remembers / name)
-        socket = None
-        if settings.listen is not None or settings.peers or settings.group is not None:
-            socket = open_socket(settings.listen or LISTEN, settings.group)
-        try:
-            trace = None if settings.trace is None else _trace_log(settings.trace, settings.network)
-        except ConfigurationError:
-            if socket is not None:
-                socket.close()
-            raise
+        messages = protocol_class(settings.protocol).messages
+        codec = Codec(settings.network, settings.protocol, message_union(messages))
+        lives = Lives(lives_file(settings))
         clock = Clock()
-        journal = Journal(settings.address, clock.now, trace)
-        messages = message_union(kind.messages)
-        codec = Codec(settings.network, settings.protocol, messages)
-        try:
-            guard = Guard(
-                ring,
+        with contextlib.ExitStack() as undo:  # a node that cannot be opened leaves no socket behind
+            static = static_socket(settings)
+            if static is not None:
+                undo.callback(static.close)
+            journal = Journal(settings.address, clock.now, trace_log(settings))
+            guard = make_guard(settings, ring, codec=codec, lives=lives, clock=clock, journal=journal)
+            host = UdpHost(
                 settings.address,
-                settings.language,
                 codec,
-                messages,
+                journal,
+                (),
                 life=lives.life,
-                next_life=lives.next_life,
-                now=clock.now,
-                lost=journal.frame_lost,
-                identity=_identity(settings),
-                quota=settings.quota,
+                clock=clock,
+                random=Random(),
+                on_delivery=lambda handed, latency_s: on_delivery(_delivery(handed, latency_s)),
+                on_refused=on_refused,
+                on_failure=lambda failure: node._failed(failure, on_failure),
+                guard=guard,
+                position=settings.position,
+                site=settings.site,
+                contents=None if on_activity is None else Contents(messages),
+                on_activity=on_activity or (lambda activity: None),
             )
-        except ConfigurationError:
-            if socket is not None:
-                socket.close()
-            raise
-        guard.recall(_read_heard(settings))
-        host = UdpHost(
-            settings.address,
-            codec,
-            journal,
-            (),
-            life=lives.life,
-            clock=clock,
-            random=Random(),
-            on_delivery=lambda handed, latency_s: on_delivery(_delivery(handed, latency_s)),
-            on_refused=on_refused,
-            on_failure=lambda failure: node._failed(failure, on_failure),
-            guard=guard,
-            position=settings.position,
-            site=settings.site,
-            contents=None if on_activity is None else Contents(kind.messages),
-            on_activity=on_activity or (lambda activity: None),
-        )
-        durability = Durability(settings.journal, settings.repair, settings.sync, settings.delivery)
-        try:
+            durability = Durability(settings.journal, settings.repair, settings.sync, settings.delivery)
             durability.open(settings.network, settings.address)
             host.protocol = durability.above(host, settings.protocol, parameters)
-        except ConfigurationError:
-            if socket is not None:
-                socket.close()
-            raise
-        if socket is not None:
-            host.listen(socket)
+            undo.pop_all()
+        if static is not None:
+            host.listen(static)
         ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
         discovery = Discovery(
             host=host,
@@ -203,7 +169,7 @@ class Node:
             wanted=settings.interfaces,
         )
         node = cls(settings, host, journal, clock, lives=lives, discovery=discovery)
-        node.listens = None if socket is None else socket.getsockname()[:2]
+        node.listens = None if static is None else static.getsockname()[:2]
         node._guard = guard
         node.durability = durability
         if settings.position is not None:
@@ -363,9 +329,9 @@ class Node:
             new = msgspec.structs.replace(new, peers=())  # there is no socket for static links
         if (new.key is None) != (self.settings.key is None):
             new = msgspec.structs.replace(new, key=self.settings.key, identity=self.settings.identity)
-        ring = _key_ring(new)
+        ring = key_ring(new)
         if ring is not None and self._guard is not None:
-            self._guard.load(ring, _identity(new))
+            self._guard.load(ring, identity_of(new))
         if new.peers != self.settings.peers:
             self.discovery.set_static(new.static)
         if new.interfaces != self.settings.interfaces:
@@ -417,7 +383,7 @@ class Node:
         self._journal.flush()
         if self._guard is not None and self.settings.key is not None and self.settings.remembers is not None:
             with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
-                replace_file(_heard_path(self.settings, self.settings.remembers), self._guard.remembered())
+                replace_file(heard_file(self.settings, self.settings.remembers), self._guard.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
 
 
@@ -425,42 +391,6 @@ def _delivery(handed: Handed, latency_s: float) -> Delivery:
     return Delivery(
         handed.event, handed.hops, latency_s, channel=handed.channel, subscription=handed.name, again=handed.again
     )
-
-
-def _trace_log(directory: Path, network: str) -> "TraceLog":
-    from roamcast.live.trace_log import TraceLog  # only now: it brings Arrow
-
-    return TraceLog(directory, network)
-
-
-def _key_ring(settings: NodeSettings) -> KeyRing | None:
-    """The network's keys; refuses to send plain datagrams off this machine unless that is what the operator wants."""
-    if settings.key is not None:
-        ring = read_ring(settings.key)
-        if ring.network != settings.network:
-            raise ConfigurationError(f"key: {settings.key} is of network {ring.network!r}, not {settings.network!r}")
-        return ring
-    if not stays_here(settings) and not settings.plain:
-        raise ConfigurationError(
-            "key: none given, so anybody in range could read and forge what this node sends; "
-            "make one with `roamcast key new`, or allow it with --plain"
-        )
-    return None
-
-
-def _identity(settings: NodeSettings) -> Identity | None:
-    return None if settings.identity is None else read_identity(settings.identity)
-
-
-def _heard_path(settings: NodeSettings, state: Path) -> Path:
-    return state / f"{settings.network}-{settings.address}.heard"
-
-
-def _read_heard(settings: NodeSettings) -> bytes:
-    try:
-        return b"" if settings.remembers is None else _heard_path(settings, settings.remembers).read_bytes()
-    except OSError:
-        return b""
 
 
 def _require_content(interest: Interest) -> None:
