@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from roamcast.cli import commands
-from roamcast.cli.node import _dependencies, _site
+from roamcast.cli.node_plan import _dependencies, _site
 from roamcast.errors import ConfigurationError
 
 SPECIFICATION = "a: 0..10; b: 10..20; a => b"

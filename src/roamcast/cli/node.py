@@ -12,41 +12,30 @@ SIGTERM and the end of `--duration` end it, with its final counters as the last 
 import asyncio
 import contextlib
 import errno
-import math
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 from typer.exceptions import TyperException
 
-from roamcast.causal import Specification, parse_specification
-from roamcast.causal.specification import ARROW
-from roamcast.cli.node_config import as_toml, door_table, from_file, reread
-from roamcast.cli.node_output import LogSettings, Printer, log_settings
+from roamcast.cli.node_config import as_toml, from_file, reread
+from roamcast.cli.node_output import Printer
+from roamcast.cli.node_plan import NodePlan, node_plan, parse_point
 from roamcast.cli.service import Service, unit
-from roamcast.cli.settings import assignments, size_m
-from roamcast.delivery.settings import MIB, DeliverySettings
 from roamcast.doors.gate import is_internal
 from roamcast.doors.opening import open_doors
-from roamcast.doors.settings import DoorSettings, door_settings
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
-from roamcast.interests.content import register
-from roamcast.interests.content.schema import SCHEMA_CHARACTERS_MAX
 from roamcast.library.nodes import Node as SharedNode
-from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
-from roamcast.live.identity import read_identity
-from roamcast.live.keys import read_ring
+from roamcast.live.endpoints import PORT
 from roamcast.live.loop import run
-from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.live.node import Delivery, Node, parse_content
 from roamcast.live.notices import Level, Notice
-from roamcast.protocols.api import Point, Site
 
 LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
 DEPENDENCIES_BYTES_MAX = 65_536
@@ -153,156 +142,21 @@ def node(
     elif print_config:
         typer.echo(as_toml(context), nl=False)
     else:
-        run(_run(_plan(context.params), None if config is None else partial(_plan_again, context, config)))
+        run(_run(node_plan(context.params), None if config is None else partial(_plan_again, context, config)))
 
 
-class _Plan(msgspec.Struct, frozen=True):
-    """What the options say, checked."""
-
-    settings: NodeSettings
-    wanted: list[Interest]
-    offered: list[Interest]
-    log: LogSettings
-    as_json: bool
-    ordered: bool
-    duration_s: float | None
-    doors: DoorSettings
+def _plan_again(context: typer.Context, config: Path) -> NodePlan:
+    return node_plan({**reread(context, config), "schemas": None})  # event types cannot be added while the node runs
 
 
-def _plan(options: Mapping[str, Any]) -> _Plan:
-    language, key, duration_s = options["language"], options["key"], options["duration_s"]
-    group = None if options["group"] is None else parse_endpoint("--broadcast", options["group"])
-    links = tuple(parse_endpoint("--peer", peer) for peer in options["peers"] or [])
-    dependencies = None if options["dependencies"] is None else _dependencies(options["dependencies"], language)
-    if duration_s is not None and not duration_s > 0:
-        raise ConfigurationError(f"--duration = {duration_s:g}: must be above 0")
-    if not 1 <= options["port"] <= 65535:
-        raise ConfigurationError(f"--port = {options['port']}: must be between 1 and 65535")
-    parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
-    if options["schemas"] and language != "content":
-        raise ConfigurationError(f"--schema: only for --language content, not for {language!r}")
-    for path in options["schemas"] or []:
-        _register_schema(path)
-    settings = NodeSettings(
-        address=_address(options["address"], options["identity"]),
-        protocol=options["protocol"],
-        parameters=assignments("--set", options["settings"] or []),
-        language=language,
-        network=options["network"] or ("roamcast" if key is None else read_ring(key).network),
-        listen=parse_endpoint("--listen", options["listen"]) if options["listen"] else default_listen(group, links),
-        group=group,
-        peers=links,
-        interfaces=tuple(options["interfaces"] or []),
-        discover=options["discover"] or None,
-        port=options["port"],
-        position=None if options["position"] is None else _point("--position", options["position"]),
-        site=_site(options["site"], options["range_m"], dependencies),
-        trace=options["trace"],
-        state=options["state"],
-        key=key,
-        identity=options["identity"],
-        plain=options["plain"],
-        repair=options["repair"],
-        journal=options["journal"],
-        sync=options["sync"],
-        delivery=DeliverySettings(
-            bytes_max=options["journal_mib"] * MIB, age_max_s=options["keep_s"], away_max_s=options["keep_s"]
-        ),
-    )
-    if options["ordered"] and not (settings.repair or settings.journal):
-        raise ConfigurationError("--ordered: only with --repair or --journal")
-    return _Plan(
-        settings,
-        wanted=[parse_interest(language, text) for text in options["subscribe"] or []],
-        offered=[parse_interest(language, text) for text in options["advertise"] or []],
-        log=log_settings(options["log_level"], options["log_format"]),
-        as_json=options["as_json"],
-        ordered=options["ordered"],
-        duration_s=duration_s,
-        doors=door_settings(door_table(options["doors"] or [])),
-    )
-
-
-def _plan_again(context: typer.Context, config: Path) -> _Plan:
-    return _plan({**reread(context, config), "schemas": None})  # event types cannot be added while the node runs
-
-
-async def _run(plan: _Plan, replan: Callable[[], _Plan] | None) -> None:
+async def _run(plan: NodePlan, replan: Callable[[], NodePlan] | None) -> None:
     await _Application(plan, replan).run()
-
-
-def _register_schema(path: Path) -> None:
-    """Adds the event types of a schema in a file, whatever is behind its name."""
-    if not path.is_file():  # a pipe or a device could keep us reading for ever
-        raise ConfigurationError(f"--schema {str(path)!r}: is not a file")
-    try:
-        with path.open("rb") as file:
-            content = file.read(4 * SCHEMA_CHARACTERS_MAX + 1)
-        register(content.decode("utf-8-sig"))
-    except OSError as error:
-        raise ConfigurationError(f"--schema {str(path)!r}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"--schema {str(path)!r}: is not text in UTF-8") from None
-    except ConfigurationError as error:
-        reason = " ".join(str(error).removeprefix("schema: ").split())
-        raise ConfigurationError(f"--schema {str(path)!r}: {reason}") from None
-
-
-def _address(address: int | None, identity: Path | None) -> int:
-    if identity is not None:
-        return read_identity(identity).address if address is None else address
-    if address is None:
-        raise ConfigurationError("--address: must be given, or follows from --identity")
-    return address
-
-
-def _point(name: str, text: str) -> Point:
-    try:
-        x_m, y_m = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigurationError(f"{name}: {text!r} is not a place; write X,Y in metres, as in 120,40.5") from None
-    if not (math.isfinite(x_m) and math.isfinite(y_m)):
-        raise ConfigurationError(f"{name}: {text!r}: must be finite")
-    return x_m, y_m
-
-
-def _site(size: str | None, range_m: float | None, dependencies: Specification | None) -> Site | None:
-    if size is None and range_m is None and dependencies is None:
-        return None
-    if size is None or range_m is None:
-        named = "--site and --range" if dependencies is None else "--dependencies, --site and --range"
-        raise ConfigurationError(f"{named}: must be given together")
-    width_m, height_m = size_m("--site", size)
-    if not (0 < width_m < math.inf and 0 < height_m < math.inf and 0 < range_m < math.inf):
-        raise ConfigurationError(f"--site {size} --range {range_m:g}: must be above 0 and finite")
-    return Site(width_m, height_m, range_m, dependencies)
-
-
-def _dependencies(text: str, language: str) -> Specification:
-    """The specification itself, or what a file of that name says."""
-    if language == "content":
-        raise ConfigurationError("--dependencies: only for --language intervals or topics, not for 'content'")
-    if ARROW in text:
-        return parse_specification(text, language=language)
-    path = Path(text)
-    if not path.is_file():  # a pipe or a device could keep us reading for ever
-        raise ConfigurationError(f"--dependencies {text!r}: must be like 'a => b; b => c' or the name of a file")
-    try:
-        with path.open("rb") as file:
-            content = file.read(DEPENDENCIES_BYTES_MAX + 1)
-        if len(content) > DEPENDENCIES_BYTES_MAX:
-            raise ConfigurationError(f"--dependencies {text!r}: must be at most {DEPENDENCIES_BYTES_MAX} bytes long")
-        return parse_specification(content.decode("utf-8-sig"), language=language)
-    except OSError as error:
-        raise ConfigurationError(f"--dependencies {text!r}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"--dependencies {text!r}: is not text in UTF-8") from None
 
 
 class _Application:
     """Makes the writer to standard input the node's application."""
 
-    def __init__(self, plan: _Plan, replan: Callable[[], _Plan] | None) -> None:
+    def __init__(self, plan: NodePlan, replan: Callable[[], NodePlan] | None) -> None:
         self._plan = plan
         self._replan = replan  # reads the configuration file again; None if there is none
         self._service = Service()
@@ -413,7 +267,7 @@ class _Application:
             self._printer.refused(ConfigurationError(f"not reloaded: {text}"))
         self._service.ready(f"node {node.settings.address} runs {node.settings.protocol}")
 
-    def _follow(self, node: Node, plan: _Plan) -> None:
+    def _follow(self, node: Node, plan: NodePlan) -> None:
         before = self._plan
         self._plan = plan
         self._printer.log = plan.log
@@ -456,7 +310,7 @@ class _Application:
             case "advertise" if rest:
                 node.advertise(parse_interest(language, rest))
             case "move" if rest:
-                node.move(_point("move", rest))
+                node.move(parse_point("move", rest))
             case "stats" if not rest:
                 self._printer.counters("stats", node)
             case "quit" if not rest:
