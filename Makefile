@@ -13,7 +13,7 @@ demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
 
 test: $(COMPILED)
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The guide as a site that needs no network: docs/_build/index.html.
 docs: $(READY)

@@ -286,7 +286,7 @@ def test_a_registered_type_cannot_change() -> None:
     assert register(SCHEMA) == load_schema(SCHEMA)
     with pytest.raises(ConfigurationError, match="known already"):
         register(SCHEMA.replace('"3"', '"4"'))
-    assert list(event_types()) == ["PGMFORUM", "sample"]
+    assert {"PGMFORUM", "sample"} <= set(event_types())
 
 
 def test_a_union_of_many_terms_is_bounded() -> None:

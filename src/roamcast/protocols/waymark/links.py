@@ -284,9 +284,12 @@ class Links(Component):
 
     def _forget_gone(self, now: float) -> None:
         for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
-            if self.known[address].is_cut or not self._places.is_near(address):
+            neighbour = self.known[address]
+            if neighbour.is_cut or not self._places.is_near(address):
                 del self.known[address]
                 self._changed()
+            elif now - neighbour.heard_s > self._parameters.silent_periods * neighbour.period_s:
+                self.cut(address)  # it should be heard, and is not: its place may be a lie
 
     def _adapt_period(self, mutual: frozenset[int], now: float) -> None:
         """A hello costs airtime; an event that meets a broken link costs more. The total is least with a period

@@ -16,6 +16,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     quality_min: float = 0.7  # links that lose more hellos than 1 minus this are not used
     change_doubtful: float = 0.05  # a link is in doubt once it has changed with this probability since it was heard
     cut_s: float = 90.0  # time for which a failed link is not used unless something is heard over it
+    silent_periods: float = 2.5  # a neighbour that is near by its place is cut after this many hello periods of silence
     # Knowledge: places
     stray_m: float = 4.0  # a node this far from where it said it would be says where it is
     check_s: float = 0.5  # time between two checks of that
@@ -65,7 +66,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
         require_between(self, 0, 600, *_DELAYS)
         require_between(self, 0, 1, *_SHARES)
         require_between(self, 0.1, 10, "reach_near", "reach_far", "reach_safe", "reach_possible")
-        require_between(self, 0, 1000, "hello_price", "where_periods", "news_start_factor")
+        require_between(self, 0, 1000, "hello_price", "where_periods", "silent_periods", "news_start_factor")
         require_between(self, 1, 1000, "response_rise_max", "lacked_min", "copies_max")
         require_between(self, 0, 100, "tries_max")
         require_between(self, 0, 3, "angle")
