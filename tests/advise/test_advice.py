@@ -3,7 +3,7 @@
 from roamcast.advise.advice import Advice, give_advice
 from roamcast.advise.candidates import Candidate, candidate
 from roamcast.advise.demands import parse_demand
-from roamcast.advise.judgement import Dropped, Findings, Question, Scores, Stage, judge
+from roamcast.advise.judgement import Elimination, Findings, Question, Scores, Stage, judge
 from roamcast.world.scenario import Scenario
 
 QUESTION = Question((parse_demand("delivery>=0.9"),), "latency_ms_mean", looks=4)
@@ -25,8 +25,8 @@ def advice(**deliveries_and_latencies: tuple[float, float]) -> Advice:
     names = dict(zip(("flooding", "gossip", "somer"), FIELD, strict=True))
     scores: Scores = {names[name]: observations(*each) for name, each in deliveries_and_latencies.items()}
     judgement = judge(QUESTION, scores)
-    dropped = {name: Dropped(1, why) for name, why in judgement.dropped.items()}
-    lacking = {label: Dropped(1, "1 runs failed; replay: x") for label in FIELD if label not in scores}
+    dropped = {name: Elimination(1, why) for name, why in judgement.dropped.items()}
+    lacking = {label: Elimination(1, "1 runs failed; replay: x") for label in FIELD if label not in scores}
     findings = Findings(
         {name: dict(measured) for name, measured in scores.items()},
         judgement.standings,

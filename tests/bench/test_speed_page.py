@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from roamcast.bench.forms import NODES, Forms, Pair, Single, long_run, short_run
-from roamcast.bench.goals import Goal, goals
+from roamcast.bench.goals import BenchGoal, goals
 from roamcast.bench.peers import COMPILED, INTERPRETED, LIMIT, NS3, Comparison, Measurement, flood_title
 from roamcast.bench.processes import Machine
 from roamcast.bench.speed_page import render, store
@@ -83,12 +83,12 @@ def test_nothing_measured_is_nothing_held() -> None:
 
 @pytest.mark.parametrize(("measured", "verdict"), [(59.9, "not held"), (60.0, "held"), (None, "not measured")])
 def test_at_least(measured: float | None, verdict: str) -> None:
-    assert Goal("speed", 60, measured, at_least=True).verdict == verdict
+    assert BenchGoal("speed", 60, measured, at_least=True).verdict == verdict
 
 
 @pytest.mark.parametrize(("measured", "verdict"), [(2.1, "not held"), (2.0, "held")])
 def test_at_most(measured: float, verdict: str) -> None:
-    assert Goal("growth", 2, measured).verdict == verdict
+    assert BenchGoal("growth", 2, measured).verdict == verdict
 
 
 def test_the_page_names_machine_versions_and_figures() -> None:

@@ -8,7 +8,7 @@ import pytest
 from roamcast.campaign.commits import trace_files
 from roamcast.campaign.compact import compact, vacuum
 from roamcast.campaign.file import load_campaign
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.store import Manifest, Store, Written
 from roamcast.campaign.verify import verify
 from roamcast.campaign.worker import DONE, TaskWriter, outcome_row
@@ -94,15 +94,15 @@ def test_the_old_files_stay_until_vacuum(store: Store) -> None:
 
 
 def test_an_interrupted_compaction_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, write = rows(store), Location.write
+    before, write = rows(store), StoreLocation.write
 
-    def failing(self: Location, name: str, content: bytes) -> None:
+    def failing(self: StoreLocation, name: str, content: bytes) -> None:
         if name.startswith("commits/"):
             raise OSError("the disk is full")
         write(self, name, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Location, "write", failing)
+        patch.setattr(StoreLocation, "write", failing)
         with pytest.raises(OSError, match="full"):
             compact(store)
     assert rows(store) == before

@@ -9,7 +9,7 @@ import pytest
 
 from roamcast.campaign.commits import ABOUT, trace_files
 from roamcast.campaign.file import load_campaign
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.store import LostFilesError, Manifest, Store, Written
 from roamcast.campaign.worker import DONE, FAILED, TaskWriter, outcome_row
 from roamcast.errors import ConfigurationError
@@ -198,8 +198,8 @@ def test_an_older_batch_that_lost_a_file_does_not_count(tmp_path: Path, manifest
 
 
 def test_locations_are_told_apart_by_their_scheme(tmp_path: Path) -> None:
-    assert Location(tmp_path).is_local
-    assert Location(f"file://{tmp_path}").path == tmp_path
-    assert str(Location("s3://bucket/a?scheme=http") / "b") == "s3://bucket/a/b?scheme=http"
+    assert StoreLocation(tmp_path).is_local
+    assert StoreLocation(f"file://{tmp_path}").path == tmp_path
+    assert str(StoreLocation("s3://bucket/a?scheme=http") / "b") == "s3://bucket/a/b?scheme=http"
     with pytest.raises(ConfigurationError, match="'gopher' is unknown"):
-        Location("gopher://x/y").exists()
+        StoreLocation("gopher://x/y").exists()

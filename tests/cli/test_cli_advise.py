@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from roamcast.advise.advice import Advice, Estimate, Evidence
-from roamcast.advise.judgement import Dropped, Stage
+from roamcast.advise.advice import Advice, Evidence, MeanEstimate
+from roamcast.advise.judgement import Elimination, Stage
 from roamcast.cli import advise, main
 
 
@@ -52,9 +52,10 @@ def test_a_scenario_that_makes_no_sense_is_refused(scenario: Path, capsys: pytes
 
 
 def test_an_answer_gives_its_reasons(capsys: pytest.CaptureFixture[str]) -> None:
-    measures = {"delivery_ratio": Estimate(12, 0.98, 0.97, 0.99), "latency_ms_mean": Estimate(12, 7.5, 7.25, 7.75)}
+    delivery, latency = MeanEstimate(12, 0.98, 0.97, 0.99), MeanEstimate(12, 7.5, 7.25, 7.75)
+    measures = {"delivery_ratio": delivery, "latency_ms_mean": latency}
     chosen = Evidence("gossip", "gossip", {}, "meets", measures, None)
-    lossy = Evidence("somer", "somer", {}, "misses", measures, Dropped(1, "certainly misses delivery >= 0.95"))
+    lossy = Evidence("somer", "somer", {}, "misses", measures, Elimination(1, "certainly misses delivery >= 0.95"))
     answer = Advice(
         scenario="net.toml",
         demands=("delivery >= 0.95",),
@@ -66,7 +67,7 @@ def test_an_answer_gives_its_reasons(capsys: pytest.CaptureFixture[str]) -> None
         level=(),
         open=(),
         runner_up="flooding",
-        lead=Estimate(12, -1.5, -2.0, -1.0),
+        lead=MeanEstimate(12, -1.5, -2.0, -1.0),
         evidence=(chosen, lossy),
         commands=("roamcast simulate --scenario net.toml --protocol gossip",),
     )

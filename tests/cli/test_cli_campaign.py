@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from roamcast import cli
 from roamcast.campaign.conduct import Progress
-from roamcast.cli.campaign_progress import Clock
+from roamcast.cli.campaign_progress import TimeLeft
 
 CAMPAIGN = """
 protocols = ["flooding", "gossip"]
@@ -168,7 +168,7 @@ def test_a_mistake_is_one_line(
 
 def test_time_left_follows_the_pace_of_this_session() -> None:
     clock = iter([100.0, 110.0, 120.0])
-    pace = Clock(lambda: next(clock))
+    pace = TimeLeft(lambda: next(clock))
     assert pace.left_s(Progress(planned=100, done=50, failed=0, simulated=0, running=2)) is None
     assert pace.left_s(Progress(planned=100, done=55, failed=0, simulated=5, running=2)) == pytest.approx(40)
     assert pace.note(Progress(100, 60, 1, 10, 2)) == "70 done, 1 failed, 2 running, 30 s left"

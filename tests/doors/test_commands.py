@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.doors.nodes import ANYWHERE, PATIENCE_S, endpoints, free_port, row, run
 
-from roamcast.testing.namespaces import Fleet, Machines, why_impossible
+from roamcast.testing.namespaces import Fleet, NamespaceMachines, why_impossible
 
 MOSQUITTO = pytest.mark.skipif(shutil.which("mosquitto_sub") is None, reason="no mosquitto_sub and mosquitto_pub")
 IMPOSSIBLE = why_impossible()
@@ -51,8 +51,8 @@ async def command(*words: str) -> None:
 
 
 @pytest.fixture
-def machines() -> Iterator[Machines]:
-    made = Machines(HOPS + 1)
+def machines() -> Iterator[NamespaceMachines]:
+    made = NamespaceMachines(HOPS + 1)
     try:
         for machine in made.machines:
             made.connect(machine)
@@ -62,7 +62,7 @@ def machines() -> Iterator[Machines]:
 
 
 @pytest.mark.skipif(IMPOSSIBLE is not None, reason=str(IMPOSSIBLE))
-def test_mqtt_clients_talk_over_ten_hops(machines: Machines) -> None:
+def test_mqtt_clients_talk_over_ten_hops(machines: NamespaceMachines) -> None:
     """Eleven nodes in a row, each a process on a machine of its own. Both clients use the usual port on loopback."""
     arguments = {}
     for machine in machines.machines:

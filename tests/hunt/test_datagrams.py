@@ -7,7 +7,7 @@ import os
 import resource
 
 from roamcast.hunt.datagrams import Storm
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 
 DATAGRAMS = int(os.environ.get("ROAMCAST_DATAGRAMS", "22000"))
 GROWTH_MAX_KIB = 16_384
@@ -20,14 +20,14 @@ def test_a_storm_is_dropped_for_the_right_reasons_and_memory_stays_flat() -> Non
     reasons = storm.blow(DATAGRAMS)
     assert reasons.total() == DATAGRAMS
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < GROWTH_MAX_KIB
-    found: dict[str, set[Drop]] = {}
+    found: dict[str, set[DropReason]] = {}
     for kind, reason in reasons:
         found.setdefault(kind, set()).add(reason)
-    assert found["replayed"] == found["former life"] == {Drop.REPLAYED}
-    assert found["wrong key"] == found["another's name"] == {Drop.FORGED}
-    assert found["unsigned"] <= {Drop.UNSIGNED, Drop.FORGED}
-    assert found["uncertified"] == {Drop.UNKNOWN_SENDER}
-    assert (found["expired"], found["revoked"]) == ({Drop.EXPIRED}, {Drop.REVOKED})
-    assert found["noise"] <= {Drop.UNSEALED, Drop.FOREIGN_VERSION, Drop.FOREIGN_NETWORK}
-    assert found["truncated"] <= {Drop.UNSEALED, Drop.FORGED}
+    assert found["replayed"] == found["former life"] == {DropReason.REPLAYED}
+    assert found["wrong key"] == found["another's name"] == {DropReason.FORGED}
+    assert found["unsigned"] <= {DropReason.UNSIGNED, DropReason.FORGED}
+    assert found["uncertified"] == {DropReason.UNKNOWN_SENDER}
+    assert (found["expired"], found["revoked"]) == ({DropReason.EXPIRED}, {DropReason.REVOKED})
+    assert found["noise"] <= {DropReason.UNSEALED, DropReason.FOREIGN_VERSION, DropReason.FOREIGN_NETWORK}
+    assert found["truncated"] <= {DropReason.UNSEALED, DropReason.FORGED}
     assert len(found) == 11

@@ -12,7 +12,7 @@ import pytest
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.draw import HUNTED
 from roamcast.hunt.fuzz import Corpus, Counts, Fuzzer, Mutator, add_counts, shape
-from roamcast.live.codec import Codec, Datagram, Drop, Frame
+from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.protocols.catalogue import PROTOCOLS
 from roamcast.seeds import Random
 
@@ -35,7 +35,7 @@ def test_the_corpus_is_what_the_protocol_sends(protocol: str) -> None:
     messages = Corpus.read(CORPUS / f"{protocol}.txt").messages
     assert messages
     for body in messages:
-        assert not isinstance(codec.decode(codec.encode(Datagram(Frame.BROADCAST, 9), body)), Drop)
+        assert not isinstance(codec.decode(codec.encode(Datagram(DatagramKind.BROADCAST, 9), body)), DropReason)
 
 
 def test_mutations_are_of_many_shapes_and_follow_from_the_seed() -> None:

@@ -11,14 +11,14 @@ import wasmtime
 import roamcast
 from roamcast.interests import Topics, parse_interest
 from roamcast.interests.content import write
-from roamcast.live.journal import Standing
+from roamcast.live.journal import ToldStanding
 from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
 
 PATIENCE_S = 60
 HOLE_3 = write(
     "PGMFORUM", {"@id": "1", "player": "els", "hole": 3, "holescore": 4, "totalscore": 9, "currentrank": 2}
 )
-NOWHERE = Standing(-1, 0.0, "")
+NOWHERE = ToldStanding(-1, 0.0, "")
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -18,8 +18,8 @@ from roamcast.live.codec import (
     HEADER_BYTES,
     Codec,
     Datagram,
-    Drop,
-    Frame,
+    DatagramKind,
+    DropReason,
     as_batch,
 )
 from roamcast.protocols.api import Message
@@ -58,12 +58,12 @@ messages = st.one_of(
 addresses = st.integers(0, ADDRESS_MAX)
 sequences = st.integers(0, 2**64 - 1)
 datagrams = st.one_of(
-    st.builds(Datagram, kind=st.just(Frame.BROADCAST), sender=addresses, message=messages),
-    st.builds(Datagram, st.just(Frame.UNICAST), addresses, addresses, sequences, messages),
-    st.builds(Datagram, st.just(Frame.ACKNOWLEDGEMENT), addresses, addresses, sequences),
+    st.builds(Datagram, kind=st.just(DatagramKind.BROADCAST), sender=addresses, message=messages),
+    st.builds(Datagram, st.just(DatagramKind.UNICAST), addresses, addresses, sequences, messages),
+    st.builds(Datagram, st.just(DatagramKind.ACKNOWLEDGEMENT), addresses, addresses, sequences),
 )
 
-EXAMPLE = Datagram(Frame.UNICAST, 1, 2, 3, Flood(1, Event(1 << 32 | 1, 0.5, 42, b"payload")))
+EXAMPLE = Datagram(DatagramKind.UNICAST, 1, 2, 3, Flood(1, Event(1 << 32 | 1, 0.5, 42, b"payload")))
 
 
 def header_of(datagram: Datagram) -> bytes:
@@ -83,8 +83,8 @@ def test_what_is_encoded_comes_back(datagram: Datagram) -> None:
 @given(st.lists(messages, min_size=1, max_size=4))
 @settings(deadline=None, derandomize=True, max_examples=100)
 def test_a_batch_comes_back(batch: list[Message]) -> None:
-    data = CODEC.encode(Datagram(Frame.BATCH, 5), as_batch([CODEC.encode_message(message) for message in batch]))
-    assert CODEC.decode(data) == Datagram(Frame.BATCH, 5, batch=tuple(batch))
+    data = CODEC.encode(Datagram(DatagramKind.BATCH, 5), as_batch([CODEC.encode_message(message) for message in batch]))
+    assert CODEC.decode(data) == Datagram(DatagramKind.BATCH, 5, batch=tuple(batch))
     for cut in range(HEADER_BYTES, len(data)):
         decoded = CODEC.decode(data[:cut])
         if isinstance(decoded, Datagram):  # cut between two messages
@@ -94,21 +94,22 @@ def test_a_batch_comes_back(batch: list[Message]) -> None:
 @given(st.binary(max_size=200))
 @settings(deadline=None, derandomize=True, max_examples=300)
 def test_random_batches_are_messages_or_dropped(body: bytes) -> None:
-    decoded = CODEC.decode(header_of(Datagram(Frame.BATCH, 5)) + body)
-    assert decoded is Drop.MALFORMED_BODY or (isinstance(decoded, Datagram) and decoded.batch)
+    decoded = CODEC.decode(header_of(Datagram(DatagramKind.BATCH, 5)) + body)
+    assert decoded is DropReason.MALFORMED_BODY or (isinstance(decoded, Datagram) and decoded.batch)
 
 
 @given(st.binary(max_size=DATAGRAM_BYTES_MAX + 10))
 @settings(deadline=None, derandomize=True, max_examples=300)
 def test_random_bytes_are_dropped(data: bytes) -> None:
-    assert isinstance(CODEC.decode(data), Drop)
+    assert isinstance(CODEC.decode(data), DropReason)
 
 
 @given(st.binary(max_size=200))
 @settings(deadline=None, derandomize=True, max_examples=500)
 def test_random_bodies_are_messages_or_dropped(body: bytes) -> None:
     decoded = CODEC.decode(with_body(body))
-    assert decoded is Drop.MALFORMED_BODY or (isinstance(decoded, Datagram) and isinstance(decoded.message, Message))
+    is_message = isinstance(decoded, Datagram) and isinstance(decoded.message, Message)
+    assert is_message or decoded is DropReason.MALFORMED_BODY
 
 
 @given(datagrams, st.data())
@@ -126,54 +127,54 @@ def test_mutated_datagrams_are_messages_of_the_union_or_dropped(datagram: Datagr
                 raw[at:at] = data.draw(st.binary(min_size=1, max_size=9))
     decoded = CODEC.decode(bytes(raw))
     if isinstance(decoded, Datagram):
-        assert isinstance(decoded.message, (Flood, Ask, Picky)) == (decoded.kind != Frame.ACKNOWLEDGEMENT)
+        assert isinstance(decoded.message, (Flood, Ask, Picky)) == (decoded.kind != DatagramKind.ACKNOWLEDGEMENT)
         assert 0 <= decoded.sender <= ADDRESS_MAX
         assert 0 <= decoded.receiver <= ADDRESS_MAX or decoded.receiver == EVERYBODY
     else:
-        assert isinstance(decoded, Drop)
+        assert isinstance(decoded, DropReason)
 
 
 def test_every_cut_of_a_datagram_is_dropped() -> None:
     whole = CODEC.encode(EXAMPLE)
     reasons = [CODEC.decode(whole[:length]) for length in range(len(whole))]
-    assert set(reasons[:HEADER_BYTES]) == {Drop.TRUNCATED}
-    assert set(reasons[HEADER_BYTES:]) == {Drop.MALFORMED_BODY}
+    assert set(reasons[:HEADER_BYTES]) == {DropReason.TRUNCATED}
+    assert set(reasons[HEADER_BYTES:]) == {DropReason.MALFORMED_BODY}
 
 
 def test_strangers_are_told_apart() -> None:
     raw = CODEC.encode(EXAMPLE)
-    assert CODEC.decode(b"\x00" + raw[1:]) is Drop.FOREIGN_MAGIC
-    assert CODEC.decode(raw[:1] + b"\x02" + raw[2:]) is Drop.FOREIGN_VERSION
-    assert CODEC.decode(raw[:1] + b"\x02") is Drop.FOREIGN_VERSION
-    assert CODEC.decode(raw + bytes(DATAGRAM_BYTES_MAX)) is Drop.OVERSIZED
-    assert Codec("elsewhere", "test", MESSAGES).decode(raw) is Drop.FOREIGN_NETWORK
-    assert Codec("home", "other", MESSAGES).decode(raw) is Drop.FOREIGN_NETWORK
+    assert CODEC.decode(b"\x00" + raw[1:]) is DropReason.FOREIGN_MAGIC
+    assert CODEC.decode(raw[:1] + b"\x02" + raw[2:]) is DropReason.FOREIGN_VERSION
+    assert CODEC.decode(raw[:1] + b"\x02") is DropReason.FOREIGN_VERSION
+    assert CODEC.decode(raw + bytes(DATAGRAM_BYTES_MAX)) is DropReason.OVERSIZED
+    assert Codec("elsewhere", "test", MESSAGES).decode(raw) is DropReason.FOREIGN_NETWORK
+    assert Codec("home", "other", MESSAGES).decode(raw) is DropReason.FOREIGN_NETWORK
 
 
 @pytest.mark.parametrize(
     "datagram",
     [
-        Datagram(Frame.BROADCAST, ADDRESS_MAX + 1, message=EXAMPLE.message),
-        Datagram(Frame.BROADCAST, 1, 2, 0, EXAMPLE.message),
-        Datagram(Frame.BROADCAST, 1, EVERYBODY, 9, EXAMPLE.message),
-        Datagram(Frame.UNICAST, 1, EVERYBODY, 9, EXAMPLE.message),
-        Datagram(Frame.ACKNOWLEDGEMENT, 1, EVERYBODY, 9),
+        Datagram(DatagramKind.BROADCAST, ADDRESS_MAX + 1, message=EXAMPLE.message),
+        Datagram(DatagramKind.BROADCAST, 1, 2, 0, EXAMPLE.message),
+        Datagram(DatagramKind.BROADCAST, 1, EVERYBODY, 9, EXAMPLE.message),
+        Datagram(DatagramKind.UNICAST, 1, EVERYBODY, 9, EXAMPLE.message),
+        Datagram(DatagramKind.ACKNOWLEDGEMENT, 1, EVERYBODY, 9),
     ],
 )
 def test_a_header_that_contradicts_itself_is_dropped(datagram: Datagram) -> None:
-    assert CODEC.decode(CODEC.encode(datagram)) is Drop.MALFORMED_HEADER
+    assert CODEC.decode(CODEC.encode(datagram)) is DropReason.MALFORMED_HEADER
 
 
 def test_an_unknown_kind_is_dropped() -> None:
     raw = bytearray(CODEC.encode(EXAMPLE))
     raw[6] = 3
-    assert CODEC.decode(bytes(raw)) is Drop.MALFORMED_HEADER
+    assert CODEC.decode(bytes(raw)) is DropReason.MALFORMED_HEADER
 
 
 def test_an_acknowledgement_carries_nothing() -> None:
-    acknowledgement = Datagram(Frame.ACKNOWLEDGEMENT, 1, 2, 3)
+    acknowledgement = Datagram(DatagramKind.ACKNOWLEDGEMENT, 1, 2, 3)
     assert CODEC.decode(CODEC.encode(acknowledgement)) == acknowledgement
-    assert CODEC.decode(CODEC.encode(acknowledgement) + b"\x90") is Drop.MALFORMED_BODY
+    assert CODEC.decode(CODEC.encode(acknowledgement) + b"\x90") is DropReason.MALFORMED_BODY
 
 
 @pytest.mark.parametrize(
@@ -195,15 +196,15 @@ def test_an_acknowledgement_carries_nothing() -> None:
     ],
 )
 def test_hostile_bodies_are_dropped(body: bytes) -> None:
-    assert CODEC.decode(with_body(body)) is Drop.MALFORMED_BODY
+    assert CODEC.decode(with_body(body)) is DropReason.MALFORMED_BODY
 
 
 def test_wrong_types_in_any_field_are_dropped() -> None:
     wrongs: list[object] = [{}, [], None, "1", b"1", True]
     for wrong in wrongs:
-        assert CODEC.decode(with_body(msgspec.msgpack.encode([16, wrong, [1, 0.5, 42]]))) is Drop.MALFORMED_BODY
-        assert CODEC.decode(with_body(msgspec.msgpack.encode([16, 1, wrong]))) is Drop.MALFORMED_BODY
-        assert CODEC.decode(with_body(msgspec.msgpack.encode([wrong, 1, [1, 0.5, 42]]))) is Drop.MALFORMED_BODY
+        assert CODEC.decode(with_body(msgspec.msgpack.encode([16, wrong, [1, 0.5, 42]]))) is DropReason.MALFORMED_BODY
+        assert CODEC.decode(with_body(msgspec.msgpack.encode([16, 1, wrong]))) is DropReason.MALFORMED_BODY
+        assert CODEC.decode(with_body(msgspec.msgpack.encode([wrong, 1, [1, 0.5, 42]]))) is DropReason.MALFORMED_BODY
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_wrong_types_in_any_field_are_dropped() -> None:
     ],
 )
 def test_numbers_outside_the_range_of_their_field_are_dropped(fields: list[object]) -> None:
-    assert CODEC.decode(with_body(msgspec.msgpack.encode([16, *fields]))) is Drop.MALFORMED_BODY
+    assert CODEC.decode(with_body(msgspec.msgpack.encode([16, *fields]))) is DropReason.MALFORMED_BODY
 
 
 def test_fields_that_a_later_version_adds_are_ignored() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
-from roamcast.live.codec import Codec, Datagram, Drop, Frame
+from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.live.diagnosis import AGAIN_S, SILENCE_S, Diagnosis
 from roamcast.live.discovery import MENTIONS_MAX
-from roamcast.live.endpoints import Endpoint, Neighbours, open_socket, parse_endpoint
+from roamcast.live.endpoints import Endpoint, HeardEndpoints, open_socket, parse_endpoint
 from roamcast.live.interfaces import present
 from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.node import Delivery, Node, NodeSettings
@@ -74,7 +74,7 @@ def test_networks_meet_in_groups_of_their_own() -> None:
     assert ipv6.startswith("ff12::")
 
 
-def said(diagnosis: Diagnosis, now_s: float, neighbours: int = 0, dropped: dict[Drop, int] | None = None) -> str:
+def said(diagnosis: Diagnosis, now_s: float, neighbours: int = 0, dropped: dict[DropReason, int] | None = None) -> str:
     notice = diagnosis.examine(now_s, neighbours, dropped or {})
     return "" if notice is None else notice.kind
 
@@ -98,22 +98,22 @@ def test_silence_is_mentioned_once_and_again_only_after_a_neighbour_and_a_pause(
 @pytest.mark.parametrize(
     ("drop", "advice"),
     [
-        (Drop.FORGED, "roamcast key show"),
-        (Drop.UNKNOWN_KEY, "copy the current one"),
-        (Drop.UNKNOWN_SENDER, "certify all nodes by the same"),
-        (Drop.EXPIRED, "set the clocks right"),
-        (Drop.REVOKED, "they were revoked"),
-        (Drop.UNSEALED, "start them with --key"),
-        (Drop.FOREIGN_MAGIC, "start this one with --key"),
-        (Drop.FOREIGN_VERSION, "another version of Roamcast"),
-        (Drop.FOREIGN_NETWORK, "compare --network and --protocol"),
+        (DropReason.FORGED, "roamcast key show"),
+        (DropReason.UNKNOWN_KEY, "copy the current one"),
+        (DropReason.UNKNOWN_SENDER, "certify all by the same"),
+        (DropReason.EXPIRED, "set the clocks"),
+        (DropReason.REVOKED, "they were revoked"),
+        (DropReason.UNSEALED, "start them with --key"),
+        (DropReason.FOREIGN_MAGIC, "start this one with --key"),
+        (DropReason.FOREIGN_VERSION, "another version of Roamcast"),
+        (DropReason.FOREIGN_NETWORK, "compare --network and --protocol"),
     ],
 )
-def test_a_node_among_foreigners_says_what_to_check(drop: Drop, advice: str) -> None:
+def test_a_node_among_foreigners_says_what_to_check(drop: DropReason, advice: str) -> None:
     diagnosis = Diagnosis("")
-    before = {drop: 3, Drop.DUPLICATE: 50}
+    before = {drop: 3, DropReason.DUPLICATE: 50}
     assert diagnosis.examine(0.0, 0, before) is None
-    after = {drop: 7, Drop.DUPLICATE: 90}
+    after = {drop: 7, DropReason.DUPLICATE: 90}
     notice = diagnosis.examine(SILENCE_S, 0, after)
     assert notice is not None
     assert advice in notice.text
@@ -125,7 +125,7 @@ def test_foreigners_after_silence_are_mentioned_too() -> None:
     diagnosis = Diagnosis("")
     assert said(diagnosis, 0.0) == ""
     assert said(diagnosis, SILENCE_S) == "silence"
-    assert said(diagnosis, SILENCE_S + 2, 0, {Drop.FORGED: 1}) == "foreigners"
+    assert said(diagnosis, SILENCE_S + 2, 0, {DropReason.FORGED: 1}) == "foreigners"
 
 
 def test_loopback_is_used_only_if_it_is_asked_for() -> None:
@@ -135,7 +135,7 @@ def test_loopback_is_used_only_if_it_is_asked_for() -> None:
 
 
 def test_an_interface_that_is_gone_takes_its_endpoints_with_it() -> None:
-    neighbours = Neighbours()
+    neighbours = HeardEndpoints()
     neighbours.learn(1, ("10.0.0.1%eth0", 7400))
     neighbours.learn(2, ("10.0.0.2%wlan0", 7400))
     neighbours.forget_interface("eth0")
@@ -233,7 +233,7 @@ def test_forged_senders_cannot_fill_the_log() -> None:
             with open_socket(("127.0.0.1", 0), None) as liar:
                 for first in range(1000, 2000, 50):
                     for sender in range(first, first + 50):
-                        beacon = codec.encode(Datagram(Frame.BEACON, sender))
+                        beacon = codec.encode(Datagram(DatagramKind.BEACON, sender))
                         liar.sendto(beacon, ("127.0.0.1", loopback.port))
                     await loopback.until(lambda first=first: node.counters()["neighbours"] == first - 950)  # type: ignore[misc]
             assert sum(notice.kind == "neighbour" for notice in loopback.notices[0]) < MENTIONS_MAX + 20

@@ -9,7 +9,7 @@ from roamcast.delivery.inboxes import Handed
 from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.live.codec import Codec, Datagram, Frame
+from roamcast.live.codec import Codec, Datagram, DatagramKind
 from roamcast.live.endpoints import Endpoint, open_socket
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
@@ -202,10 +202,10 @@ async def test_a_repeated_unicast_is_acknowledged_again_and_passed_on_once(netwo
     loop = asyncio.get_running_loop()
     with open_socket(("127.0.0.1", 0), None) as stranger:
         for _ in range(2):
-            data = CODEC.encode(Datagram(Frame.UNICAST, 5, 1, 77, Note("once")))
+            data = CODEC.encode(Datagram(DatagramKind.UNICAST, 5, 1, 77, Note("once")))
             await loop.sock_sendto(stranger, data, network.endpoints[1])
             answer = await asyncio.wait_for(loop.sock_recv(stranger, 100), 5)
-            assert CODEC.decode(answer) == Datagram(Frame.ACKNOWLEDGEMENT, 1, 5, 77)
+            assert CODEC.decode(answer) == Datagram(DatagramKind.ACKNOWLEDGEMENT, 1, 5, 77)
     assert await network.call(1) == ("message", 5, "once")
     assert network.protocols[1].calls.empty()
     assert network.lost(1) == {"duplicate": 1}
@@ -218,7 +218,7 @@ async def test_an_acknowledgement_counts_only_from_the_receiver(network: Network
     loop = asyncio.get_running_loop()
     (sequence,) = network.hosts[1].link.waiting
     with open_socket(("127.0.0.1", 0), None) as liar:
-        forged = CODEC.encode(Datagram(Frame.ACKNOWLEDGEMENT, 8, 1, sequence))
+        forged = CODEC.encode(Datagram(DatagramKind.ACKNOWLEDGEMENT, 8, 1, sequence))
         await loop.sock_sendto(liar, forged, network.endpoints[1])
         assert await network.call(1) == ("failed", 9, "to nine")
 
@@ -311,7 +311,7 @@ async def test_small_broadcasts_of_one_round_share_datagrams_and_arrive_in_order
     await asyncio.sleep(0.05)
     network.hosts[1].broadcast(Note("alone"))
     assert (await network.call(2))[2] == "alone"
-    assert datagrams[-1] == CODEC.encode(Datagram(Frame.BROADCAST, 1, message=Note("alone")))
+    assert datagrams[-1] == CODEC.encode(Datagram(DatagramKind.BROADCAST, 1, message=Note("alone")))
 
 
 @on_network
@@ -358,8 +358,8 @@ async def test_a_timer_that_runs_into_a_bug_makes_the_protocol_start_over(networ
 async def test_noise_on_the_socket_is_counted_by_reason(network: Network) -> None:
     await network.link(1, 2)
     loop = asyncio.get_running_loop()
-    foreign = Codec("elsewhere", "scripted", Note).encode(Datagram(Frame.BROADCAST, 5, message=Note("hi")))
-    broken = CODEC.encode(Datagram(Frame.BROADCAST, 5, message=Note("hi")))[:-1]
+    foreign = Codec("elsewhere", "scripted", Note).encode(Datagram(DatagramKind.BROADCAST, 5, message=Note("hi")))
+    broken = CODEC.encode(Datagram(DatagramKind.BROADCAST, 5, message=Note("hi")))[:-1]
     with open_socket(("127.0.0.1", 0), None) as stranger:
         for data in (b"", b"GET / HTTP/1.1", foreign, broken, bytes([0xCA, 1]), bytes(3000)):
             await loop.sock_sendto(stranger, data, network.endpoints[1])

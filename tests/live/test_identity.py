@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from roamcast.errors import ConfigurationError
 from roamcast.live import credentials as credentials_module
 from roamcast.live.authority import Authority, new_authority
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.live.credentials import Credentials
 from roamcast.live.identity import (
     Certificate,
@@ -93,20 +93,20 @@ def test_a_revoked_node_is_not_certified_again() -> None:
 def test_credentials_expire_and_are_revoked_for_good() -> None:
     authority, identity = member(new_authority("rescue"))
     known = Credentials("rescue", authority.public)
-    assert known.certificate(identity.address, NOW_S) is Drop.UNKNOWN_SENDER
+    assert known.certificate(identity.address, NOW_S) is DropReason.UNKNOWN_SENDER
     assert known.add_certificate(statement_of(identity), NOW_S)
     assert not known.add_certificate(statement_of(identity), NOW_S), "known already"
     assert isinstance(known.certificate(identity.address, NOW_S), Certificate)
-    assert known.certificate(identity.address, NOW_S + 31 * 86_400) is Drop.EXPIRED
-    assert known.certificate(identity.address, NOW_S - 86_400) is Drop.EXPIRED, "not valid yet"
+    assert known.certificate(identity.address, NOW_S + 31 * 86_400) is DropReason.EXPIRED
+    assert known.certificate(identity.address, NOW_S - 86_400) is DropReason.EXPIRED, "not valid yet"
     authority, told = authority.revoked(str(identity.address), NOW_S)
     assert known.add_revocation(told[0], NOW_S)
     assert not known.add_revocation(told[0], NOW_S)
-    assert known.certificate(identity.address, NOW_S) is Drop.REVOKED
+    assert known.certificate(identity.address, NOW_S) is DropReason.REVOKED
     assert not known.add_certificate(statement_of(identity), NOW_S), "it does not come back"
     after = Credentials("rescue", authority.public)
     after.recall(known.remembered(), NOW_S)
-    assert after.certificate(identity.address, NOW_S) is Drop.REVOKED
+    assert after.certificate(identity.address, NOW_S) is DropReason.REVOKED
     assert after.digest == known.digest != 0
     known.expire(NOW_S + 31 * 86_400)
     assert (len(known), known.digest) == (0, 0)
@@ -160,17 +160,17 @@ def test_a_member_cannot_send_in_the_name_of_another() -> None:
     forger = signed_sealer(authority, mallory, known, life=2**32 - 1)
     forger._address = alice.address
     assert receiver.open(honest.seal(b"one")) == (alice.address, b"one")
-    assert receiver.open(forger.seal(b"two")) is Drop.FORGED
+    assert receiver.open(forger.seal(b"two")) is DropReason.FORGED
     assert receiver.open(honest.seal(b"three")) == (alice.address, b"three"), "the forger has used up nothing"
     unknown = signed_sealer(authority, bob, known)
-    assert receiver.open(unknown.seal(b"four")) is Drop.UNKNOWN_SENDER
+    assert receiver.open(unknown.seal(b"four")) is DropReason.UNKNOWN_SENDER
     shared = Sealer(RING, alice.address, 1, lambda: 2, lambda: float(NOW_S))
-    assert receiver.open(shared.seal(b"five")) is Drop.FOREIGN_VERSION, "no way back to unsigned datagrams"
+    assert receiver.open(shared.seal(b"five")) is DropReason.FOREIGN_VERSION, "no way back to unsigned datagrams"
     shared._version = 2
-    assert receiver.open(shared.seal(b"six")) is Drop.UNSIGNED
+    assert receiver.open(shared.seal(b"six")) is DropReason.UNSIGNED
     authority, told = authority.revoked(str(alice.address), NOW_S)
     known.add_revocation(told[0], NOW_S)
-    assert receiver.open(honest.seal(b"seven")) is Drop.REVOKED
+    assert receiver.open(honest.seal(b"seven")) is DropReason.REVOKED
 
 
 def test_a_node_checks_its_own_certificate() -> None:

@@ -14,7 +14,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import parse_interest
 from roamcast.live.authority import new_authority
-from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, Frame
+from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, DatagramKind
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
 from roamcast.live.keys import new_ring, read_ring, write_ring
 from roamcast.live.node import Delivery, Node, NodeSettings
@@ -377,7 +377,7 @@ def test_nobody_without_the_key_gets_an_answer(tmp_path: Path) -> None:
         await members.until(lambda: len(heard) == 1)  # its announcement
         codec = Codec("roamcast", "flooding", Flood)
         address = alice.settings.address
-        plain = codec.encode(Datagram(Frame.UNICAST, 5, address, 1, Flood(1, Event(event_id(5, 1), 0.0, "a"))))
+        plain = codec.encode(Datagram(DatagramKind.UNICAST, 5, address, 1, Flood(1, Event(event_id(5, 1), 0.0, "a"))))
         for data in (plain, heard[0], heard[0][:-1], b"\xcb\x02" + bytes(60), bytes(1400)):
             before = sum(members.lost("alice").values())
             for _ in range(50):

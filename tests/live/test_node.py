@@ -7,7 +7,7 @@ import pytest
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics
-from roamcast.live.endpoints import Neighbours, parse_endpoint
+from roamcast.live.endpoints import HeardEndpoints, parse_endpoint
 from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
 from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
@@ -145,7 +145,7 @@ def test_a_name_becomes_an_address() -> None:
 
 
 def test_an_endpoint_stands_for_a_node_only_while_it_is_its_alone() -> None:
-    neighbours = Neighbours()
+    neighbours = HeardEndpoints()
     neighbours.learn(1, ("10.0.0.1", 7400))
     assert neighbours.endpoint(1) == ("10.0.0.1", 7400)
     assert neighbours.endpoint(2) is None
@@ -156,7 +156,7 @@ def test_an_endpoint_stands_for_a_node_only_while_it_is_its_alone() -> None:
 
 
 def test_forged_senders_cannot_fill_the_memory() -> None:
-    neighbours = Neighbours()
+    neighbours = HeardEndpoints()
     for node in range(10_000):
         neighbours.learn(node, ("10.0.0.1", node))
     assert len(neighbours) == 4096

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roamcast.errors import ConfigurationError
 from roamcast.live import sealing
-from roamcast.live.codec import DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, HEADER_BYTES, Drop
+from roamcast.live.codec import DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, HEADER_BYTES, DropReason
 from roamcast.live.keys import KeyRing, fingerprint, new_ring, read_ring, write_ring
 from roamcast.live.sealing import SEAL_BYTES, SENDERS_MAX, WINDOW, Sealer
 
@@ -38,28 +38,28 @@ def test_any_change_of_a_sealed_datagram_is_found(data: st.DataObject) -> None:
     sealed = bytearray(sealer(7).seal(b"fire in the north"))
     place = data.draw(st.integers(0, len(sealed) - 1))
     sealed[place] ^= data.draw(st.integers(1, 255))
-    assert isinstance(sealer(2).open(bytes(sealed)), Drop)
+    assert isinstance(sealer(2).open(bytes(sealed)), DropReason)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda tail: sealer().seal(b"x")[:27] + tail))
 def test_strangers_are_never_believed(data: bytes) -> None:
-    assert isinstance(sealer(2).open(data), Drop)
+    assert isinstance(sealer(2).open(data), DropReason)
 
 
 def test_datagrams_that_were_cut_are_found() -> None:
     sealed = sealer(7).seal(b"fire in the north")
     receiver = sealer(2)
-    assert all(isinstance(receiver.open(sealed[:length]), Drop) for length in range(len(sealed)))
+    assert all(isinstance(receiver.open(sealed[:length]), DropReason) for length in range(len(sealed)))
     assert receiver.open(sealed) == (7, b"fire in the north")
 
 
 def test_another_network_and_another_key_are_told_apart() -> None:
     other_key = KeyRing("rescue", new_ring("rescue", 0.0).keys)
-    assert sealer(2).open(sealer(1, ring=other_key).seal(b"x")) is Drop.FORGED
-    assert sealer(2).open(sealer(1, ring=new_ring("elsewhere", 0.0)).seal(b"x")) is Drop.FOREIGN_NETWORK
+    assert sealer(2).open(sealer(1, ring=other_key).seal(b"x")) is DropReason.FORGED
+    assert sealer(2).open(sealer(1, ring=new_ring("elsewhere", 0.0)).seal(b"x")) is DropReason.FOREIGN_NETWORK
     later = RING.rotated(0.0)
-    assert sealer(2).open(sealer(1, ring=later).seal(b"x")) is Drop.UNKNOWN_KEY
+    assert sealer(2).open(sealer(1, ring=later).seal(b"x")) is DropReason.UNKNOWN_KEY
 
 
 @settings(max_examples=30, deadline=None)
@@ -77,7 +77,7 @@ def test_a_datagram_older_than_the_window_is_a_replay() -> None:
     first = sender.seal(b"first")
     for _ in range(WINDOW):
         receiver.open(sender.seal(b"x"))
-    assert receiver.open(first) is Drop.REPLAYED
+    assert receiver.open(first) is DropReason.REPLAYED
 
 
 def test_a_former_life_is_a_replay_and_a_later_one_is_not() -> None:
@@ -86,8 +86,8 @@ def test_a_former_life_is_a_replay_and_a_later_one_is_not() -> None:
     kept = old.seal(b"kept")
     assert receiver.open(old.seal(b"old")) == (1, b"old")
     assert receiver.open(new.seal(b"new")) == (1, b"new")
-    assert receiver.open(kept) is Drop.REPLAYED
-    assert receiver.open(sealer(1, life=6).seal(b"twin")) is Drop.REPLAYED, "two nodes with one address"
+    assert receiver.open(kept) is DropReason.REPLAYED
+    assert receiver.open(sealer(1, life=6).seal(b"twin")) is DropReason.REPLAYED, "two nodes with one address"
 
 
 def test_what_was_heard_before_a_restart_is_still_a_replay() -> None:
@@ -96,7 +96,7 @@ def test_what_was_heard_before_a_restart_is_still_a_replay() -> None:
     before.open(sealed)
     after = sealer(2, life=2)
     after.recall(before.remembered())
-    assert after.open(sealed) is Drop.REPLAYED
+    assert after.open(sealed) is DropReason.REPLAYED
     assert after.open(sender.seal(b"next")) == (1, b"next")
     after.recall(b"\xff nonsense")
 
@@ -121,7 +121,7 @@ def test_a_rotation_loses_nothing() -> None:
     assert early.open(late.seal(b"old key")) == (1, b"old key")
     assert late.open(early.seal(b"not yet new")) == (2, b"not yet new")
     after = sealer(3, ring=later, now_s=1000.0)
-    assert late.open(after.seal(b"new key")) is Drop.UNKNOWN_KEY
+    assert late.open(after.seal(b"new key")) is DropReason.UNKNOWN_KEY
     late.load(later)
     assert late.open(after.seal(b"new key")) == (3, b"new key")
 

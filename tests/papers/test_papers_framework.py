@@ -17,8 +17,8 @@ from roamcast.campaign.text import campaign_text
 from roamcast.cli import main
 from roamcast.errors import ConfigurationError
 from roamcast.papers.catalogue import FIGURES, figures_named
-from roamcast.papers.estimate import Estimate, Sample, draw, judge, verdict
-from roamcast.papers.figure import Claim, Curve, Figure, Region, Scale, Values, as_measured, at_least, at_most, between
+from roamcast.papers.estimate import Estimate, Observations, draw, judge, verdict
+from roamcast.papers.figure import Bounds, Claim, Curve, Figure, Scale, Values, as_measured, at_least, at_most, between
 from roamcast.papers.listing import listed
 from roamcast.papers.reproduce import Reproduction
 from roamcast.papers.shapes import excess, gain_over, index_to_worst, saving, to_minimum, to_smallest_of_all
@@ -29,13 +29,13 @@ from roamcast.trace.measures import MEASURES
 T3 = 3.182446305284263  # Student's quantile for 3 degrees of freedom, 95 %
 
 
-def sample(observed: dict[tuple[str, float], list[float]]) -> Sample:
+def sample(observed: dict[tuple[str, float], list[float]]) -> Observations:
     rows = [
         {"curve": curve, "x": x, "seed": seed, "value": value}
         for (curve, x), values in observed.items()
         for seed, value in enumerate(values)
     ]
-    return Sample(pd.DataFrame(rows))
+    return Observations(pd.DataFrame(rows))
 
 
 def interval(estimate: Estimate) -> list[float]:
@@ -59,7 +59,7 @@ def test_differences_are_paired_by_seed() -> None:
 
 def test_weights_let_observations_count_instead_of_runs() -> None:
     rows = [("a", 1.0, 0, 10.0, 1.0), ("a", 1.0, 1, 40.0, 3.0), ("a", 1.0, 2, math.nan, 0.0)]
-    weighed = Sample(pd.DataFrame(rows, columns=["curve", "x", "seed", "value", "weight"]))
+    weighed = Observations(pd.DataFrame(rows, columns=["curve", "x", "seed", "value", "weight"]))
     assert weighed.values() == {"a": {1.0: pytest.approx((10 + 3 * 40) / 4)}}
 
 
@@ -83,7 +83,7 @@ def test_one_seed_gives_no_interval_and_missing_runs_no_value() -> None:
         (None, None, at_most(1), "undecided"),
     ],
 )
-def test_a_verdict_needs_the_whole_interval(low: float | None, high: float | None, region: Region, told: str) -> None:
+def test_a_verdict_needs_the_whole_interval(low: float | None, high: float | None, region: Bounds, told: str) -> None:
     assert verdict(Estimate(0.5, low, high), region) == told
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from roamcast.analysis.student import CONFIDENCE
-from roamcast.papers.estimate import Estimate, Sample, judge, together, verdict
-from roamcast.papers.figure import Claim, Region, Values, at_least, at_most
+from roamcast.papers.estimate import Estimate, Observations, judge, together, verdict
+from roamcast.papers.figure import Bounds, Claim, Values, at_least, at_most
 from roamcast.papers.sequential import planned
 
 SEEDS = range(1, 65)
@@ -32,16 +32,16 @@ def ratio(values: Values) -> float:
     return values["mine"][1.0] / values["theirs"][1.0]
 
 
-def sample_of(drawn: tuple[np.ndarray, np.ndarray]) -> Sample:
+def sample_of(drawn: tuple[np.ndarray, np.ndarray]) -> Observations:
     rows = [
         (curve, 1.0, seed, value)
         for curve, course in zip(("mine", "theirs"), drawn, strict=True)
         for seed, value in zip(SEEDS, course, strict=True)
     ]
-    return Sample(pd.DataFrame(rows, columns=["curve", "x", "seed", "value"]))
+    return Observations(pd.DataFrame(rows, columns=["curve", "x", "seed", "value"]))
 
 
-def decided(looks: list[Estimate], region: Region) -> Estimate:
+def decided(looks: list[Estimate], region: Bounds) -> Estimate:
     """The estimate at the first look that decides the claim, or at the last."""
     so_far = [together(looks[: number + 1]) for number in range(len(looks))]
     return next((found for found in so_far if verdict(found, region) != "undecided"), so_far[-1])

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from roamcast.events import event_id
-from roamcast.report.replay.recordings import Known, Recording
+from roamcast.report.replay.recordings import RecordedRun, Recording
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
 from roamcast.world.radio.models.ideal import Ideal
@@ -35,7 +35,7 @@ def recorded(rows: Iterable[Record], run: Run | None = None, run_id: str = "run-
     recorder = Recorder(run_id)
     for row in rows:
         recorder.add(row)
-    known = Known(run_id) if run is None else Known(run_id, run.protocol, run.seed, run=run)
+    known = RecordedRun(run_id) if run is None else RecordedRun(run_id, run.protocol, run.seed, run=run)
     return Recording(known, recorder.table(), [known])
 
 
@@ -65,7 +65,7 @@ def line_run() -> Run:
 def line(line_run: Run) -> Recording:
     """Its recording with one row per frame."""
     result = simulate(line_run, raw_frames=True)
-    known = Known(result.recorder.run_id, line_run.protocol, line_run.seed, run=line_run)
+    known = RecordedRun(result.recorder.run_id, line_run.protocol, line_run.seed, run=line_run)
     return Recording(known, result.recorder.table(), [known])
 
 

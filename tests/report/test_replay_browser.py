@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from roamcast.protocols.api import NOBODY
 from roamcast.report.replay.data import replay_data
 from roamcast.report.replay.page import replay_page
-from roamcast.report.replay.recordings import Known, Recording
+from roamcast.report.replay.recordings import RecordedRun, Recording
 from roamcast.trace.schema import Record
 from roamcast.world.contacts import scenario_contacts
 from roamcast.world.mobility import scenario_movements
@@ -51,7 +51,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
 
 
 def of(run: Run, raw_frames: bool = False) -> Recording:
-    known = Known("run", run.protocol, run.seed, run=run)
+    known = RecordedRun("run", run.protocol, run.seed, run=run)
     return Recording(known, simulate(run, raw_frames=raw_frames).recorder.table(), [known])
 
 

@@ -12,7 +12,7 @@ from roamcast.events import event_id
 from roamcast.report.replay.data import replay_data
 from roamcast.report.replay.layout import SIDE_M, laid_out
 from roamcast.report.replay.page import replay_page
-from roamcast.report.replay.recordings import Known, Recording
+from roamcast.report.replay.recordings import RecordedRun, Recording
 from roamcast.trace.schema import Record
 from roamcast.trace.summary import summarise
 from roamcast.world.mobility import scenario_movements
@@ -169,5 +169,5 @@ def test_nodes_that_meet_stand_close() -> None:
 
 
 def _of(run: Run, table: Any) -> Recording:
-    known = Known("run", run.protocol, run.seed, run=run)
+    known = RecordedRun("run", run.protocol, run.seed, run=run)
     return Recording(known, table, [known])

@@ -12,7 +12,7 @@ from roamcast.errors import CallerError
 from roamcast.events import event_id
 from roamcast.interests import parse_interest
 from roamcast.trace.evaluation import percentile
-from roamcast.trace.pairs import Subscription, expected_pairs, subscriptions
+from roamcast.trace.pairs import OpenInterest, expected_pairs, subscriptions
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import SCHEMA, Record
 from roamcast.trace.summary import summarise
@@ -281,7 +281,7 @@ def test_expected_pairs_agree_with_a_slow_twin(
 
 def test_blocks_do_not_change_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     events = table(*(published(float(number), 0, number, float(number % 7)) for number in range(1, 60)))
-    periods = [Subscription(node, "intervals", f"0..{node}", 0.0, math.inf) for node in range(1, 9)]
+    periods = [OpenInterest(node, "intervals", f"0..{node}", 0.0, math.inf) for node in range(1, 9)]
     whole = expected_pairs(events, periods)
     monkeypatch.setattr("roamcast.trace.pairs._BLOCK_CELLS", 20)
     parts = expected_pairs(events, periods)

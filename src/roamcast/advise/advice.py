@@ -10,7 +10,7 @@ import msgspec
 
 from roamcast.advise.candidates import Candidate
 from roamcast.advise.demands import measure_of
-from roamcast.advise.judgement import Dropped, Findings, Judgement, Question, Stage, Standing, shortfall
+from roamcast.advise.judgement import Elimination, Findings, Question, Stage, StageJudgement, Standing, shortfall
 from roamcast.advise.reasons import reasons
 from roamcast.advise.validity import warnings
 from roamcast.analysis.intervals import Interval, Observations, difference, mean_interval
@@ -26,7 +26,7 @@ AUTHORITY_FILE = "network.authority"
 IDENTITY_FILE = "node-1.node"
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class MeanEstimate(msgspec.Struct, frozen=True):
     """A mean over networks and its 95 % confidence interval; none from a single network."""
 
     n: int
@@ -42,8 +42,8 @@ class Evidence(msgspec.Struct, frozen=True):
     protocol: str
     parameters: dict[str, str | int | float | bool]
     standing: Standing | None  # towards the demands; none if it could not be judged
-    measures: dict[str, Estimate]
-    dropped: Dropped | None
+    measures: dict[str, MeanEstimate]
+    dropped: Elimination | None
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Advice(msgspec.Struct, frozen=True):
     level: tuple[str, ...]  # others that meet the demands and are as good, or cannot be distinguished
     open: tuple[str, ...]  # others that may be better, if they meet the demands
     runner_up: str | None  # the next of those that meet the demands; if none certainly does, of those that may
-    lead: Estimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
+    lead: MeanEstimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
     commands: tuple[str, ...]
     reasons: tuple[str, ...] = ()  # why the choice is the choice
@@ -79,7 +79,7 @@ class Advice(msgspec.Struct, frozen=True):
 
 def give_advice(
     question: Question,
-    last: Judgement,
+    last: StageJudgement,
     findings: Findings,
     candidates: Mapping[str, Candidate],
     source: str,
@@ -117,7 +117,7 @@ def give_advice(
     )
 
 
-def _outcome(last: Judgement, level: tuple[str, ...], still_open: tuple[str, ...]) -> Outcome:
+def _outcome(last: StageJudgement, level: tuple[str, ...], still_open: tuple[str, ...]) -> Outcome:
     if last.leader is None:
         return "unclear" if last.kept else "none"
     if still_open:
@@ -125,10 +125,10 @@ def _outcome(last: Judgement, level: tuple[str, ...], still_open: tuple[str, ...
     return "level" if level else "certain"
 
 
-def estimate(found: Interval) -> Estimate:
+def estimate(found: Interval) -> MeanEstimate:
     if found.n < 2 or not isfinite(found.half_width):
-        return Estimate(found.n, found.mean, None, None)
-    return Estimate(found.n, found.mean, found.low, found.high)
+        return MeanEstimate(found.n, found.mean, None, None)
+    return MeanEstimate(found.n, found.mean, found.low, found.high)
 
 
 def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str
     )
 
 
-def _rank(question: Question, name: str, last: Judgement, findings: Findings) -> tuple[bool, bool, float, float]:
+def _rank(question: Question, name: str, last: StageJudgement, findings: Findings) -> tuple[bool, bool, float, float]:
     """Candidates that are left come before those that were dropped; then those whose means meet the demands; then by
     the objective."""
     measured = findings.scores.get(name, {})

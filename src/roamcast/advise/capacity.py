@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from roamcast.advise.candidates import Candidate
 from roamcast.advise.demands import Demand
-from roamcast.advise.runs import Measured, run_stage
+from roamcast.advise.runs import MeasuredRuns, run_stage
 from roamcast.campaign.conduct import Progress
 from roamcast.campaign.grid import written_into
 from roamcast.errors import ConfigurationError
@@ -175,7 +175,7 @@ class CapacitySearch:
 
     def _simulate(
         self, session: SparkSession, rung: int, names: list[str], on_progress: Callable[[Progress], None]
-    ) -> Measured:
+    ) -> MeasuredRuns:
         rate_per_s = self.rate_per_s(rung)
         tables = {
             "title": f"Capacity in {self._source} at {rate_per_s:g} per s",

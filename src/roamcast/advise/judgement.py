@@ -51,7 +51,7 @@ class Question(msgspec.Struct, frozen=True):
         return list(dict.fromkeys([*(demand.key for demand in self.demands), self.objective]))
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class StageJudgement(msgspec.Struct, frozen=True):
     """After one look at the candidates of a stage."""
 
     standings: dict[str, Standing]
@@ -68,7 +68,7 @@ class Stage(msgspec.Struct, frozen=True):
     kept: int
 
 
-class Dropped(msgspec.Struct, frozen=True):
+class Elimination(msgspec.Struct, frozen=True):
     stage: int
     reason: str
 
@@ -78,11 +78,11 @@ class Findings(msgspec.Struct):
 
     scores: dict[str, dict[str, Observations]] = {}  # the last result of each candidate
     standings: dict[str, Standing] = {}
-    dropped: dict[str, Dropped] = {}
+    dropped: dict[str, Elimination] = {}
     stages: list[Stage] = []
 
 
-def judge(question: Question, scores: Scores) -> Judgement:
+def judge(question: Question, scores: Scores) -> StageJudgement:
     """Looks at all candidates of a stage; each has observations of every measure, or is dropped for lacking them."""
     dropped = {
         name: f"{lacking[0]} is undefined under some seed: nothing arrived"
@@ -100,14 +100,14 @@ def judge(question: Question, scores: Scores) -> Judgement:
     order = sorted(values, key=lambda name: fmean(values[name].values()))
     leader = next((name for name in order if standings[name] == "meets"), None)
     if leader is None:
-        return Judgement(standings, None, order, dropped, settled=not order)
+        return StageJudgement(standings, None, order, dropped, settled=not order)
     leads = pairwise(values, "lower", 1 - question.error)
     behind = [name for name in order if name != leader and leads[leader, name].is_certain]
     dropped |= dict.fromkeys(behind, f"certainly worse than {leader}")
     kept = [name for name in order if name not in behind]
     zone = question.indifference * abs(fmean(values[leader].values()))
     settled = all(_is_negligible(leads[leader, name], zone) for name in kept if name != leader)
-    return Judgement(standings, leader, kept, dropped, settled)
+    return StageJudgement(standings, leader, kept, dropped, settled)
 
 
 def shortfall(question: Question, measured: Mapping[str, Observations]) -> float:

@@ -15,7 +15,7 @@ from roamcast.campaign.text import campaign_text
 from roamcast.world.scenario_file import Tables
 
 
-class Measured(NamedTuple):
+class MeasuredRuns(NamedTuple):
     store: Store
     found: dict[str, dict[str, Observations]]  # candidate -> measure -> seed -> value; at the first place
     failed: dict[str, str]  # candidates with runs that failed, and how to replay one
@@ -31,7 +31,7 @@ def run_stage(
     master: str,
     measures: list[str],
     on_progress: Callable[[Progress], None],
-) -> Measured:
+) -> MeasuredRuns:
     """Writes the campaign to `file`, simulates what `out` does not hold yet, and measures all its runs."""
     file.write_text(campaign_text(tables), encoding="utf-8")
     conductor = Conductor(file, out, master=master)
@@ -39,7 +39,7 @@ def run_stage(
     store = conductor.store
     runs = measured_runs(session, store)[["place", "protocol", "seed", *measures]]
     places = {int(str(place)): _found(rows, measures) for place, rows in runs.groupby("place")}
-    return Measured(store, places.get(0, {}), _failed(store), places)
+    return MeasuredRuns(store, places.get(0, {}), _failed(store), places)
 
 
 def run_s(store: Store, names: list[str]) -> float:

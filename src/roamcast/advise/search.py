@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 
 from roamcast.advise.advice import Advice, Elsewhere, give_advice
 from roamcast.advise.candidates import Candidate
-from roamcast.advise.judgement import Dropped, Findings, Judgement, Question, Stage, judge, shortfall
-from roamcast.advise.runs import Measured, run_s, run_stage
+from roamcast.advise.judgement import Elimination, Findings, Question, Stage, StageJudgement, judge, shortfall
+from roamcast.advise.runs import MeasuredRuns, run_s, run_stage
 from roamcast.advise.sensitivity import Variants, variant_runs, variants
 from roamcast.analysis.intervals import Observations
 from roamcast.campaign.conduct import Progress
@@ -120,7 +120,7 @@ class Search:
             findings.scores |= stage.found
             findings.standings |= judgement.standings
             reasons = stage.failed | judgement.dropped | screened
-            findings.dropped |= {name: Dropped(number, why) for name, why in reasons.items()}
+            findings.dropped |= {name: Elimination(number, why) for name, why in reasons.items()}
             judgement = msgspec.structs.replace(judgement, kept=kept)
             findings.stages.append(Stage(number, seeds, len(field), len(kept)))
             on_stage(findings.stages[-1])
@@ -145,7 +145,7 @@ class Search:
         return advice
 
     def _screened(
-        self, judgement: Judgement, found: dict[str, dict[str, Observations]], number: int
+        self, judgement: StageJudgement, found: dict[str, dict[str, Observations]], number: int
     ) -> tuple[list[str], dict[str, str]]:
         """The candidates that go on, and those that are dropped by their rank alone."""
         most = self._keep[number - 1] if number <= len(self._keep) else len(judgement.kept)
@@ -162,7 +162,7 @@ class Search:
         out = {name: f"screened out: rank {at + 1} of {len(order)}" for at, name in enumerate(order) if at >= most}
         return [name for name in judgement.kept if name in kept], out
 
-    def _simulate(self, session: SparkSession, number: int, field: list[str], told: "_OneTotal") -> Measured:
+    def _simulate(self, session: SparkSession, number: int, field: list[str], told: "_OneTotal") -> MeasuredRuns:
         """A stage at the scenario's own rate, and at those that demands on capacity name."""
         judged = [key for key in self._question.measures if key in RUN_MEASURES]
         measures = list(dict.fromkeys([*judged, *PROFILE]))
@@ -205,7 +205,7 @@ class Search:
         scenario: Tables,
         measures: list[str],
         tell: Callable[[Progress], None],
-    ) -> Measured:
+    ) -> MeasuredRuns:
         tables: dict[str, Any] = {
             "title": f"Advice for {self._source}, {name}",
             "protocols": [self._candidates[label].entry for label in field],

@@ -28,12 +28,12 @@ CANDIDATES: Final = 4
 NEEDS_POSITIONS: Final = ("georendezvous",)
 
 
-class Variant(NamedTuple):
+class ParameterVariant(NamedTuple):
     what: str
     settings: dict[str, Any]  # of the scenario, by dotted path
 
 
-def variants(scenario: Scenario) -> list[Variant]:
+def variants(scenario: Scenario) -> list[ParameterVariant]:
     """All that make sense for a scenario. Every variant says all settings that any of them changes."""
     mobility, workload = scenario.mobility, scenario.workload
     changes: list[tuple[str, dict[str, Any]]] = []
@@ -55,10 +55,13 @@ def variants(scenario: Scenario) -> list[Variant]:
         "scenario.positioning.source": scenario.positioning.source,
     }
     swept = {path for _, change in changes for path in change}
-    return [Variant(what, {path: change.get(path, usual[path]) for path in sorted(swept)}) for what, change in changes]
+    return [
+        ParameterVariant(what, {path: change.get(path, usual[path]) for path in sorted(swept)})
+        for what, change in changes
+    ]
 
 
-def variant_runs(asked: list[Variant], protocols: int) -> int:
+def variant_runs(asked: list[ParameterVariant], protocols: int) -> int:
     """How many runs they take, at most."""
     return len(asked) * min(CANDIDATES, protocols) * NETWORKS
 
@@ -67,7 +70,7 @@ class Variants:
     """The variants of a question, for the best candidate of each of the first few protocols."""
 
     def __init__(
-        self, question: Question, asked: list[Variant], candidates: Mapping[str, Candidate], ranked: list[str]
+        self, question: Question, asked: list[ParameterVariant], candidates: Mapping[str, Candidate], ranked: list[str]
     ) -> None:
         self._question = question
         self._asked = asked

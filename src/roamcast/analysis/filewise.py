@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.trace.expressions import Aggregate, Column, Combined, Expression, Inverted, Present, aggregates
 from roamcast.trace.measures import BREAKDOWNS, RUN_FACTS, RUN_MEASURES
 from roamcast.trace.relations import COLUMNS, TraceRelations
@@ -69,7 +69,7 @@ class _Kinds:
 
 def _read(kind: str, path: str) -> pa.Table:
     """The needed columns; those that an older file lacks are null."""
-    with Location(path).opened() as opened:
+    with StoreLocation(path).opened() as opened:
         file = pq.ParquetFile(opened, page_checksum_verification=True)
         there = set(file.schema_arrow.names)
         wanted = ["run_id", *needed_columns()[kind]]

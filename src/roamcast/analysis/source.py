@@ -35,7 +35,7 @@ from pyspark.sql.types import StructType
 from roamcast.analysis.stream import TraceStream
 from roamcast.campaign.commits import TraceFiles, trace_files
 from roamcast.campaign.execute import TRACE_SCHEMA
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.errors import ConfigurationError
 from roamcast.trace.schema import SCHEMA
 
@@ -44,7 +44,7 @@ PARTITION_BYTES = 32 * 1024 * 1024  # small files are read together up to this s
 _KIND = "kind"
 
 
-def read_traces(session: SparkSession, place: str | Path | Location) -> DataFrame:
+def read_traces(session: SparkSession, place: str | Path | StoreLocation) -> DataFrame:
     """The trace rows of every committed run at `place`."""
     found = trace_files(place)
     if not found.files:
@@ -56,7 +56,7 @@ def read_traces(session: SparkSession, place: str | Path | Location) -> DataFram
     return reader.parquet(*(found.root.for_spark(file.path) for file in found.files)).select(*TRACE_SCHEMA.names)
 
 
-def knows_file_system(session: SparkSession, location: Location) -> bool:
+def knows_file_system(session: SparkSession, location: StoreLocation) -> bool:
     """Whether Spark can read there itself. A remote session is trusted to: it cannot be asked."""
     if location.is_local or not hasattr(session, "_jsparkSession"):
         return True

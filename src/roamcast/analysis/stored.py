@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from roamcast.analysis.filewise import TraceFile, measure_files
 from roamcast.campaign.commits import trace_files
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.shipping import for_executors
 from roamcast.campaign.store import Store
 from roamcast.trace.measures import RUN_FACTS, RUN_MEASURES
@@ -82,7 +82,7 @@ def _stored(groups: dict[str, list[TraceFile]], wanted: set[str]) -> pa.Table:
 
 
 def _read(path: str) -> pa.Table:
-    with Location(path).opened() as file:
+    with StoreLocation(path).opened() as file:
         return pq.ParquetFile(file, page_checksum_verification=True).read(COLUMNS)
 
 

@@ -10,7 +10,7 @@ SMALLEST, LARGEST = 50, 1000
 GIGABYTE_MIB = 1e9 / 2**20
 
 
-class Goal(NamedTuple):
+class BenchGoal(NamedTuple):
     what: str
     required: float
     measured: float | None  # None: it was not measured
@@ -33,22 +33,24 @@ class Goal(NamedTuple):
         return "–" if self.measured is None else f"{self.measured:.4g}{self.unit}"
 
 
-def goals(comparison: Comparison | None, forms: Forms | None) -> list[Goal]:
+def goals(comparison: Comparison | None, forms: Forms | None) -> list[BenchGoal]:
     return [
-        Goal(f"compiled against ns-3, {NODES} nodes", 100, _faster(comparison, COMPILED), True, " times"),
-        Goal("compiled against ns-3, unicasts", 60, _faster_unicasts(comparison), True, " times"),
-        Goal("compiled against the C++ limit, µs per transmission", 4, _above_limit(comparison), unit=" times"),
-        Goal(f"interpreted against ns-3, {NODES} nodes", 12, _faster(comparison, INTERPRETED), True, " times"),
+        BenchGoal(f"compiled against ns-3, {NODES} nodes", 100, _faster(comparison, COMPILED), True, " times"),
+        BenchGoal("compiled against ns-3, unicasts", 60, _faster_unicasts(comparison), True, " times"),
+        BenchGoal("compiled against the C++ limit, µs per transmission", 4, _above_limit(comparison), unit=" times"),
+        BenchGoal(f"interpreted against ns-3, {NODES} nodes", 12, _faster(comparison, INTERPRETED), True, " times"),
         *(
-            Goal(f"{name}: µs per transmission, {LARGEST} nodes against {SMALLEST}", 2, growth(comparison, name))
+            BenchGoal(f"{name}: µs per transmission, {LARGEST} nodes against {SMALLEST}", 2, growth(comparison, name))
             for name in (COMPILED, INTERPRETED)
         ),
         *(
-            Goal(f"compiled against interpreted, {pair.protocol}", 3, pair.ratio, True, " times")
+            BenchGoal(f"compiled against interpreted, {pair.protocol}", 3, pair.ratio, True, " times")
             for pair in (forms.pairs if forms else ())
         ),
-        Goal("SOMER, 250 nodes, 1000 s, compiled", 6, forms.long.wall_s if forms and forms.long else None, unit=" s"),
-        Goal("memory of a run with 1000 nodes", GIGABYTE_MIB, _peak_mib(comparison, forms), unit=" MiB"),
+        BenchGoal(
+            "SOMER, 250 nodes, 1000 s, compiled", 6, forms.long.wall_s if forms and forms.long else None, unit=" s"
+        ),
+        BenchGoal("memory of a run with 1000 nodes", GIGABYTE_MIB, _peak_mib(comparison, forms), unit=" MiB"),
     ]
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from roamcast.bench.standalone import HOST, standalone_cluster
-from roamcast.campaign.execute import Execution
+from roamcast.campaign.execute import RunExecution
 from roamcast.campaign.preflight import prepare
 from roamcast.campaign.session import spark_session
 from roamcast.campaign.store import Store
@@ -89,7 +89,7 @@ def execute(session: SparkSession, store: Store, archives: list[str], seeds: Ite
     texts = [msgspec.json.encode(run).decode() for run in planned]
     names = list(map(run_id, planned))
     plan = pa.table({"run_id": names, "seed": [run.seed for run in planned], "run": texts})
-    outcomes = Execution(session, store, worker=sleeper(run_s), archives=archives).execute(plan)
+    outcomes = RunExecution(session, store, worker=sleeper(run_s), archives=archives).execute(plan)
     if sorted(outcome.run_id for outcome in outcomes) != sorted(names):
         raise RoamcastError("not every run was committed once")
 

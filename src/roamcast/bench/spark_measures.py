@@ -39,7 +39,7 @@ _PERCENTILES = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
 _ANSWER = ("expected", "delivered", "delivered_reachable", "duplicates", "unexpected", "latency_ms_mean", "hops_mean")
 
 
-class Measured(NamedTuple):
+class SparkMeasurement(NamedTuple):
     deliveries: int
     spark_s: float  # file by file
     spark_peak_gib: float
@@ -50,7 +50,7 @@ class Measured(NamedTuple):
     stored_s: float  # reading stored measures of as many runs
 
 
-def measure(deliveries: int, *, joins: bool = False) -> Measured:
+def measure(deliveries: int, *, joins: bool = False) -> SparkMeasurement:
     with tempfile.TemporaryDirectory(prefix="roamcast-bench-") as place:
         directory = Path(place)
         written = write_trace(directory, deliveries)
@@ -60,7 +60,7 @@ def measure(deliveries: int, *, joins: bool = False) -> Measured:
         for ours, theirs in zip(found[engine]["answer"], found["duckdb"]["answer"], strict=True):
             assert np.allclose(ours, theirs, rtol=1e-6), (engine, ours, theirs)
     files, duckdb = found["files"], found["duckdb"]
-    return Measured(
+    return SparkMeasurement(
         deliveries=written,
         spark_s=files["wall_s"],
         spark_peak_gib=files["peak_gib"],

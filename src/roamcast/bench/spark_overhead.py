@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from roamcast.campaign.execute import Execution
+from roamcast.campaign.execute import RunExecution
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.session import spark_session
 from roamcast.campaign.store import Store
@@ -86,7 +86,7 @@ def _execute(session: SparkSession, texts: list[str]) -> float:
     store = Store(directory)
     try:
         began = perf_counter()
-        outcomes = Execution(session, store).execute(plan)
+        outcomes = RunExecution(session, store).execute(plan)
         spent = perf_counter() - began
         assert len(outcomes) == len(texts)
         assert not any(outcome.failed for outcome in outcomes)

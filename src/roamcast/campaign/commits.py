@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 import pyarrow.parquet as pq
 
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.errors import ConfigurationError
 
 VERSION = 1  # of commits
@@ -78,7 +78,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 class TraceFiles(NamedTuple):
     """Files that count, and the directory that their paths are relative to."""
 
-    root: Location
+    root: StoreLocation
     files: list[File]
 
     def kinds(self) -> list[str]:
@@ -89,9 +89,9 @@ def digest_of(content: bytes | memoryview) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def trace_files(place: str | Path | Location) -> TraceFiles:
+def trace_files(place: str | Path | StoreLocation) -> TraceFiles:
     """The files of a campaign, of a campaign's `trace`, or of a single trace."""
-    location = Location(place)
+    location = StoreLocation(place)
     campaign = next((each for each in (location, location.parent) if each.exists(ABOUT)), None)
     if campaign is not None and (campaign is location or location.name == TRACE):
         return TraceFiles(campaign / TRACE, [file for commit in read_commits(campaign) for file in commit.files])
@@ -101,14 +101,14 @@ def trace_files(place: str | Path | Location) -> TraceFiles:
     return TraceFiles(location, found)
 
 
-def read_commits(campaign: Location) -> list[Commit]:
+def read_commits(campaign: StoreLocation) -> list[Commit]:
     """The commits that count, in the order in which they were made."""
     if layout_of(campaign) < LAYOUT:
         return uncommitted_batches(campaign)
     return counting(all_commits(campaign))
 
 
-def all_commits(campaign: Location) -> list[Commit]:
+def all_commits(campaign: StoreLocation) -> list[Commit]:
     names = [name for name in campaign.files(COMMITS) if name.endswith(".json")]
     with ThreadPoolExecutor(_THREADS) as threads:
         contents = list(threads.map(campaign.read, names))
@@ -129,7 +129,7 @@ def counting(commits: Iterable[Commit]) -> list[Commit]:
     return kept
 
 
-def write_commit(campaign: Location, commit: Commit, owner: str) -> Commit:
+def write_commit(campaign: StoreLocation, commit: Commit, owner: str) -> Commit:
     name = f"{COMMITS}/{commit.batch:05d}-{owner}.json"
     campaign.write(name, msgspec.json.encode(msgspec.structs.replace(commit, name="")))
     return msgspec.structs.replace(commit, name=name)
@@ -140,7 +140,7 @@ def outcomes_of(commits: Iterable[Commit]) -> dict[str, Outcome]:
     return {run.run_id: run for commit in commits for run in commit.runs}
 
 
-def layout_of(campaign: Location) -> int:
+def layout_of(campaign: StoreLocation) -> int:
     """The layout's version, from the campaign's own note; a newer one than this Roamcast knows is refused."""
     try:
         version = msgspec.json.decode(campaign.read(ABOUT), type=_Versioned).version
@@ -155,7 +155,7 @@ class _Versioned(msgspec.Struct):
     version: int = 1
 
 
-def _decoded(campaign: Location, name: str, content: bytes) -> Commit:
+def _decoded(campaign: StoreLocation, name: str, content: bytes) -> Commit:
     try:
         if msgspec.json.decode(content, type=_Versioned).version > VERSION:
             raise ConfigurationError(f"{str(campaign)!r}: {name} was made by a newer Roamcast; update this one")
@@ -172,7 +172,7 @@ def _number(name: str) -> int:
 # -- campaigns without commits -----------------------------------------------------------------------------------
 
 
-def uncommitted_batches(campaign: Location) -> list[Commit]:
+def uncommitted_batches(campaign: StoreLocation) -> list[Commit]:
     """The batches of a campaign of layout 1, as if they had commits; without digests."""
     trace = campaign / TRACE
     batches: dict[int, list[tuple[str, int]]] = {}
@@ -193,7 +193,7 @@ def uncommitted_batches(campaign: Location) -> list[Commit]:
         ]
 
 
-def _rows(trace: Location, name: str) -> int:
+def _rows(trace: StoreLocation, name: str) -> int:
     """-1 if the file cannot be read, which `verify` will find."""
     try:
         return int(pq.read_metadata(trace.arrow_path(name), filesystem=trace.arrow).num_rows)
@@ -201,7 +201,7 @@ def _rows(trace: Location, name: str) -> int:
         return -1
 
 
-def _outcomes(trace: Location, name: str) -> list[Outcome]:
+def _outcomes(trace: StoreLocation, name: str) -> list[Outcome]:
     try:
         with trace.arrow.open_input_file(trace.arrow_path(name)) as file:
             rows = pq.ParquetFile(file).read(columns=_OUTCOME_COLUMNS)

@@ -28,7 +28,7 @@ from roamcast.campaign.commits import (
     outcomes_of,
     write_commit,
 )
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.store import Store
 from roamcast.trace.files import SCHEMA_VERSION, encoded
 
@@ -122,7 +122,7 @@ def _parts(commits: Iterable[Commit], target_bytes: int) -> list[list[File]]:
     return groups
 
 
-def _rows(trace: Location, files: list[File], kept: set[str] | None) -> pa.Table:
+def _rows(trace: StoreLocation, files: list[File], kept: set[str] | None) -> pa.Table:
     tables = []
     for file in files:
         with (trace / file.path).opened() as opened:

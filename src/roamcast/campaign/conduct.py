@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 
 import roamcast
 from roamcast.campaign.commits import ABOUT
-from roamcast.campaign.execute import Execution, ExecutionState
+from roamcast.campaign.execute import ExecutionState, RunExecution
 from roamcast.campaign.file import Campaign, Stop, load_campaign
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import Point, plan_table, points, replicates
 from roamcast.campaign.preflight import prepare
 from roamcast.campaign.session import LOCAL
@@ -67,7 +67,7 @@ class Ending(NamedTuple):
 class Conductor:
     """One campaign and its place. Making it refuses a wrong file before Spark is started."""
 
-    def __init__(self, file: Path, out: str | Path | Location, *, master: str) -> None:
+    def __init__(self, file: Path, out: str | Path | StoreLocation, *, master: str) -> None:
         self.campaign: Campaign = load_campaign(file)
         self.store = Store(out)
         self.command = resume_command(file, out, master)
@@ -139,7 +139,7 @@ class Conductor:
 
                 report(ExecutionState(0, 0, 0, 0))
                 missing = _rows_of(plan, [name for name in planned if name not in over])
-                execution = Execution(
+                execution = RunExecution(
                     session,
                     self.store,
                     worker=worker,
@@ -174,7 +174,7 @@ def _identity(point: Point) -> bytes:
     return msgspec.json.encode((point.label, point.template), order="deterministic")
 
 
-def resume_command(file: Path, out: str | Path | Location, master: str) -> str:
+def resume_command(file: Path, out: str | Path | StoreLocation, master: str) -> str:
     """The command that continues the campaign, or repeats it in another directory."""
     words = ["roamcast", "campaign", "run", str(file), "--out", str(out)]
     if master != LOCAL:

@@ -73,7 +73,7 @@ class PlannedRun(NamedTuple):
     point: int
 
 
-class Execution:
+class RunExecution:
     """Runs to simulate, and how far they are."""
 
     def __init__(

@@ -27,10 +27,10 @@ _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}  # where Hadoop's name differs from
 _THREADS = 16  # object stores answer slowly, but many at a time
 
 
-class Location:
+class StoreLocation:
     """Reads and writes the objects below one directory. Names inside are relative, with slashes."""
 
-    def __init__(self, place: "str | Path | Location") -> None:
+    def __init__(self, place: "str | Path | StoreLocation") -> None:
         self.text: str = str(place)  # as the user wrote it
         scheme = urlsplit(self.text).scheme if "://" in self.text else ""
         self.is_local = scheme in ("", "file")
@@ -44,7 +44,7 @@ class Location:
         return str(self.path)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Location) and other.text == self.text
+        return isinstance(other, StoreLocation) and other.text == self.text
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -55,18 +55,18 @@ class Location:
     def __setstate__(self, text: str) -> None:
         self.__init__(text)  # type: ignore[misc]
 
-    def __truediv__(self, name: str) -> "Location":
+    def __truediv__(self, name: str) -> "StoreLocation":
         base, mark, options = self.text.partition("?") if not self.is_local else (self.text, "", "")
-        return Location(f"{base.rstrip('/')}/{name}{mark}{options}")
+        return StoreLocation(f"{base.rstrip('/')}/{name}{mark}{options}")
 
     @property
     def name(self) -> str:
         return self._base.rstrip("/").rpartition("/")[2]
 
     @property
-    def parent(self) -> "Location":
+    def parent(self) -> "StoreLocation":
         base, mark, options = self.text.partition("?") if not self.is_local else (self.absolute, "", "")
-        return Location(f"{base.rstrip('/').rpartition('/')[0] or '/'}{mark}{options}")
+        return StoreLocation(f"{base.rstrip('/').rpartition('/')[0] or '/'}{mark}{options}")
 
     @property
     def absolute(self) -> str:

@@ -15,7 +15,7 @@ from time import time
 
 import msgspec
 
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.errors import ConfigurationError
 
 LOCK = "lock"
@@ -30,13 +30,13 @@ class _Holder(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def locked(campaign: Location, owner: str) -> Iterator[None]:
+def locked(campaign: StoreLocation, owner: str) -> Iterator[None]:
     with _on_disk(campaign) if campaign.is_local else _on_object(campaign, owner):
         yield
 
 
 @contextmanager
-def _on_disk(campaign: Location) -> Iterator[None]:
+def _on_disk(campaign: StoreLocation) -> Iterator[None]:
     campaign.path.mkdir(parents=True, exist_ok=True)
     with (campaign.path / LOCK).open("w") as lock:
         try:
@@ -48,7 +48,7 @@ def _on_disk(campaign: Location) -> Iterator[None]:
 
 
 @contextmanager
-def _on_object(campaign: Location, owner: str) -> Iterator[None]:
+def _on_object(campaign: StoreLocation, owner: str) -> Iterator[None]:
     holder = _holder(campaign)
     if holder is not None and holder.owner != owner and time() - holder.renewed < STALE_S:
         raise ConfigurationError(
@@ -71,12 +71,12 @@ def _on_object(campaign: Location, owner: str) -> Iterator[None]:
         campaign.remove([LOCK])
 
 
-def _hold(campaign: Location, owner: str) -> None:
+def _hold(campaign: StoreLocation, owner: str) -> None:
     holder = _Holder(owner, f"{socket.gethostname()}, process {os.getpid()}", time())
     campaign.write(LOCK, msgspec.json.encode(holder))
 
 
-def _holder(campaign: Location) -> _Holder | None:
+def _holder(campaign: StoreLocation) -> _Holder | None:
     try:
         return msgspec.json.decode(campaign.read(LOCK), type=_Holder)
     except (FileNotFoundError, msgspec.MsgspecError):

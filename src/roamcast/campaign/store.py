@@ -42,7 +42,7 @@ from roamcast.campaign.commits import (
     write_commit,
 )
 from roamcast.campaign.file import Campaign
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.lock import LOCK, locked
 from roamcast.campaign.verify import Damage, verify
 from roamcast.errors import ConfigurationError, RoamcastError
@@ -75,8 +75,8 @@ class Written(msgspec.Struct, frozen=True):
 class Store:
     """Reads and writes a campaign. Reading needs no Spark."""
 
-    def __init__(self, directory: str | Path | Location) -> None:
-        self.directory = Location(directory)
+    def __init__(self, directory: str | Path | StoreLocation) -> None:
+        self.directory = StoreLocation(directory)
         self.trace = self.directory / TRACE
         self.report = str(self.directory / "report.html")
         self.owner = uuid.uuid4().hex[:8]

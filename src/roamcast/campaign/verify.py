@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roamcast.campaign.commits import QUARANTINE, TRACE, Commit, File, all_commits, digest_of, read_commits
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 
 _THREADS = 8
 _NOT_TRACE = ("run", "measure")  # kinds that a campaign adds to a run's trace
@@ -28,7 +28,7 @@ class Damage(NamedTuple):
     runs: int  # that its batch holds
 
 
-def verify(campaign: Location) -> list[Damage]:
+def verify(campaign: StoreLocation) -> list[Damage]:
     """Sets every damaged batch aside and says what was wrong with it."""
     commits = read_commits(campaign)
     sizes = (campaign / TRACE).files()
@@ -46,7 +46,7 @@ def verify(campaign: Location) -> list[Damage]:
     ]
 
 
-def set_aside(campaign: Location, commit: Commit, sizes: dict[str, int]) -> None:
+def set_aside(campaign: StoreLocation, commit: Commit, sizes: dict[str, int]) -> None:
     """The commit goes first: from then on nothing of the batch counts."""
     if commit.name:
         campaign.move(commit.name, f"{QUARANTINE}/{commit.name}")
@@ -55,7 +55,7 @@ def set_aside(campaign: Location, commit: Commit, sizes: dict[str, int]) -> None
             campaign.move(f"{TRACE}/{file.path}", f"{QUARANTINE}/{TRACE}/{file.path}")
 
 
-def _damages(campaign: Location, commit: Commit, sizes: dict[str, int]) -> list[Damage]:
+def _damages(campaign: StoreLocation, commit: Commit, sizes: dict[str, int]) -> list[Damage]:
     found = [(f"{TRACE}/{file.path}", what) for file in commit.files if (what := _damage(campaign, file, sizes))]
     if commit.version == 0 and not found:
         stored = sum(file.rows for file in commit.files if file.kind not in _NOT_TRACE)
@@ -65,7 +65,7 @@ def _damages(campaign: Location, commit: Commit, sizes: dict[str, int]) -> list[
     return [Damage(path, what, len(commit.runs)) for path, what in found]
 
 
-def _damage(campaign: Location, file: File, sizes: dict[str, int]) -> str:
+def _damage(campaign: StoreLocation, file: File, sizes: dict[str, int]) -> str:
     if file.path not in sizes:
         return "is missing"
     if sizes[file.path] != file.bytes:

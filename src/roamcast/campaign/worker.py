@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from roamcast.campaign.commits import DONE, FAILED, File, Outcome, digest_of
-from roamcast.campaign.location import Location
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.store import Written
 from roamcast.trace.files import encoded_by_kind
@@ -44,7 +44,7 @@ Task = list[tuple[str, str]]
 class TaskWriter:
     """Writes what one attempt at a task makes, under names that no other attempt uses."""
 
-    def __init__(self, trace: Location, batch: int, attempt: str) -> None:
+    def __init__(self, trace: StoreLocation, batch: int, attempt: str) -> None:
         self._trace = trace
         self._batch = batch
         self._attempt = attempt
@@ -77,7 +77,7 @@ def perform(worker: Worker, trace: str, batch: int, owner: str, task: Task) -> b
     assert context is not None, "only Spark's tasks write"
     _settle_memory()
     attempt = f"{owner}-{context.partitionId():05}-{context.taskAttemptId()}"
-    writer = TaskWriter(Location(trace), batch, attempt)
+    writer = TaskWriter(StoreLocation(trace), batch, attempt)
     runs = {"run_id": [name for name, _ in task], "run": [text for _, text in task]}
     for rows in worker(iter([pa.RecordBatch.from_pydict(runs)])):
         writer.add(rows)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from roamcast.advise.advice import Advice, Elsewhere, Estimate, Evidence, Outcome
+from roamcast.advise.advice import Advice, Elsewhere, Evidence, MeanEstimate, Outcome
 from roamcast.advise.candidates import Candidate, candidate, candidates
 from roamcast.advise.demands import measure_of, parse_demand, parse_objective, short_name
 from roamcast.advise.judgement import Question, Stage
@@ -166,7 +166,7 @@ def _row(evidence: Evidence, measures: list[str]) -> list[str]:
     return [evidence.label, str(networks), *cells, evidence.standing or "–", dropped]
 
 
-def _estimate(found: Estimate | None) -> str:
+def _estimate(found: MeanEstimate | None) -> str:
     return "–" if found is None else with_interval(found.mean, found.low, found.high)
 
 

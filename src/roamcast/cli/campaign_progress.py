@@ -29,7 +29,7 @@ def showing_progress() -> Iterator[Callable[[Progress], None]]:
     )
     with rich.progress.Progress(*columns, console=console) as bar:
         task = bar.add_task("runs", note="runs")
-        clock = Clock()
+        clock = TimeLeft()
 
         def show(progress: Progress) -> None:
             finished = progress.done + progress.simulated
@@ -38,7 +38,7 @@ def showing_progress() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-class Clock:
+class TimeLeft:
     """Estimates the time left from the pace since the first report; runs done before that do not count."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -63,7 +63,7 @@ class Clock:
 
 class _Lines:
     def __init__(self) -> None:
-        self._clock = Clock()
+        self._clock = TimeLeft()
         self._last: float | None = None
 
     def __call__(self, progress: Progress) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from roamcast.live.authority import new_authority
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.live.credentials import Credentials
 from roamcast.live.identity import Certificate, Identity, new_identity
 from roamcast.live.keys import KeyRing, new_ring
@@ -65,15 +65,15 @@ class Storm:
         }
         self._kinds |= {"noise": self._noise, "truncated": self._truncated, "changed": self._changed}
 
-    def blow(self, datagrams: int) -> Counter[tuple[str, Drop]]:
+    def blow(self, datagrams: int) -> Counter[tuple[str, DropReason]]:
         """Sends so many; counts them by kind and by why they were dropped."""
-        reasons: Counter[tuple[str, Drop]] = Counter()
+        reasons: Counter[tuple[str, DropReason]] = Counter()
         names = list(self._kinds)
         for number in range(datagrams):
             kind = names[number % len(names)]
             data = self._kinds[kind]()
             opened = self.receiver.open(data)
-            if not isinstance(opened, Drop):
+            if not isinstance(opened, DropReason):
                 raise AssertionError(f"{kind}: accepted {data.hex()}")
             reasons[kind, opened] += 1
         return reasons

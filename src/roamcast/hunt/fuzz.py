@@ -18,7 +18,7 @@ import msgspec
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.hunt.nonsense import Nonsense
 from roamcast.interests import Intervals
-from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, DatagramKind, DropReason
 from roamcast.protocols.api import Message, Protocol, Site
 from roamcast.protocols.catalogue import protocol_class
 from roamcast.protocols.fragment import Fragment
@@ -203,7 +203,7 @@ class Fuzzer:
             corpus.learn(msgspec.msgpack.encode(nonsense.message()))
         self._mutator = Mutator(corpus.messages, self._random)
         self._net = self._network(seed)
-        self._header = self._codec.encode(Datagram(Frame.BROADCAST, 9), b"")
+        self._header = self._codec.encode(Datagram(DatagramKind.BROADCAST, 9), b"")
 
     def fire(self, datagrams: int, *, at_protocol: bool = True) -> None:
         """Sends so many; an exception comes out with the bytes that caused it."""
@@ -214,7 +214,7 @@ class Fuzzer:
             counts.decoded += 1
             try:
                 decoded = self._codec.decode(data)
-                if not isinstance(decoded, Drop) and decoded.message is not None:
+                if not isinstance(decoded, DropReason) and decoded.message is not None:
                     self._received(decoded.message, at_protocol)
             except Exception as error:
                 error.add_note(f"{self.protocol}: body {body.hex()}")

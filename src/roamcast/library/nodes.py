@@ -27,7 +27,7 @@ from roamcast.live import node as live
 from roamcast.live.activity import Activity
 from roamcast.live.endpoints import PORT, default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
-from roamcast.live.journal import Standing
+from roamcast.live.journal import ToldStanding
 from roamcast.live.keys import read_ring
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
 from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
@@ -172,7 +172,7 @@ class Node:
         return self._running.counters()
 
     @property
-    def standing(self) -> dict[str, Standing]:
+    def standing(self) -> dict[str, ToldStanding]:
         """What the node is in the network's structure, by aspect: with overlays, `standing["home"].peer` is its home
         broker. Which aspects there are depends on the protocol; -1 means no node."""
         return self._running.standing()

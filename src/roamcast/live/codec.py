@@ -45,7 +45,7 @@ _HEADER = Struct(">BBIBIIQ")
 HEADER_BYTES = _HEADER.size
 
 
-class Frame(IntEnum):
+class DatagramKind(IntEnum):
     """What the link layer does with a datagram."""
 
     BROADCAST = 0
@@ -56,7 +56,7 @@ class Frame(IntEnum):
     BATCH = 5  # several broadcasts in one datagram
 
 
-class Drop(Enum):
+class DropReason(Enum):
     """Why a datagram was not handed to the protocol, or never left."""
 
     OVERSIZED = "oversized"  # longer than any node may send
@@ -93,7 +93,7 @@ class Drop(Enum):
 
 
 class Datagram(msgspec.Struct, frozen=True):
-    kind: Frame
+    kind: DatagramKind
     sender: int
     receiver: int = EVERYBODY
     sequence: int = 0
@@ -142,35 +142,39 @@ class Codec:
         if len(data) < HEADER_BYTES:
             return None
         magic, version, network, kind, _, _, _ = _HEADER.unpack_from(data)
-        is_one = (magic, version, network, kind) == (MAGIC, VERSION, self._network, Frame.ANNOUNCEMENT)
+        is_one = (magic, version, network, kind) == (MAGIC, VERSION, self._network, DatagramKind.ANNOUNCEMENT)
         return data[HEADER_BYTES:] if is_one else None
 
-    def decode(self, data: bytes) -> Datagram | Drop:
+    def decode(self, data: bytes) -> Datagram | DropReason:
         if len(data) > DATAGRAM_BYTES_MAX:
-            return Drop.OVERSIZED
+            return DropReason.OVERSIZED
         if not data:
-            return Drop.TRUNCATED
+            return DropReason.TRUNCATED
         if data[0] != MAGIC:
-            return Drop.FOREIGN_MAGIC
+            return DropReason.FOREIGN_MAGIC
         if len(data) > 1 and data[1] != VERSION:
-            return Drop.FOREIGN_VERSION  # before the length: another version may have another header
+            return DropReason.FOREIGN_VERSION  # before the length: another version may have another header
         if len(data) < HEADER_BYTES:
-            return Drop.TRUNCATED
+            return DropReason.TRUNCATED
         _, _, network, kind, sender, receiver, sequence = _HEADER.unpack_from(data)
         if network != self._network:
-            return Drop.FOREIGN_NETWORK
+            return DropReason.FOREIGN_NETWORK
         if not _is_consistent(kind, sender, receiver, sequence):
-            return Drop.MALFORMED_HEADER
-        if kind == Frame.ANNOUNCEMENT:  # the guard has dealt with it
-            return Datagram(Frame.ANNOUNCEMENT, sender)
-        if kind in (Frame.ACKNOWLEDGEMENT, Frame.BEACON):
+            return DropReason.MALFORMED_HEADER
+        if kind == DatagramKind.ANNOUNCEMENT:  # the guard has dealt with it
+            return Datagram(DatagramKind.ANNOUNCEMENT, sender)
+        if kind in (DatagramKind.ACKNOWLEDGEMENT, DatagramKind.BEACON):
             is_bare = len(data) == HEADER_BYTES
-            return Datagram(Frame(kind), sender, receiver, sequence) if is_bare else Drop.MALFORMED_BODY
-        if kind == Frame.BATCH:
+            return Datagram(DatagramKind(kind), sender, receiver, sequence) if is_bare else DropReason.MALFORMED_BODY
+        if kind == DatagramKind.BATCH:
             messages = self._decode_batch(data)
-            return Drop.MALFORMED_BODY if messages is None else Datagram(Frame.BATCH, sender, batch=messages)
+            if messages is None:
+                return DropReason.MALFORMED_BODY
+            return Datagram(DatagramKind.BATCH, sender, batch=messages)
         message = self.decode_message(data[HEADER_BYTES:])
-        return Drop.MALFORMED_BODY if message is None else Datagram(Frame(kind), sender, receiver, sequence, message)
+        if message is None:
+            return DropReason.MALFORMED_BODY
+        return Datagram(DatagramKind(kind), sender, receiver, sequence, message)
 
 
     def _decode_batch(self, data: bytes) -> tuple[Message, ...] | None:
@@ -195,6 +199,6 @@ def as_batch(bodies: Sequence[bytes]) -> bytes:
 def _is_consistent(kind: int, sender: int, receiver: int, sequence: int) -> bool:
     if sender > ADDRESS_MAX:
         return False
-    if kind in (Frame.BROADCAST, Frame.ANNOUNCEMENT, Frame.BEACON, Frame.BATCH):
+    if kind in (DatagramKind.BROADCAST, DatagramKind.ANNOUNCEMENT, DatagramKind.BEACON, DatagramKind.BATCH):
         return receiver == EVERYBODY and sequence == 0
-    return kind in (Frame.UNICAST, Frame.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX
+    return kind in (DatagramKind.UNICAST, DatagramKind.ACKNOWLEDGEMENT) and receiver <= ADDRESS_MAX

@@ -13,7 +13,7 @@ from hashlib import blake2b
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.live.identity import Certificate, Revocation, Statement, read_certificate, read_revocation
 
 CERTIFICATES_MAX = 4096
@@ -40,16 +40,16 @@ class Credentials:
     def __len__(self) -> int:
         return len(self._certificates) + len(self._revocations)
 
-    def certificate(self, address: int, now_s: float) -> Certificate | Drop:
+    def certificate(self, address: int, now_s: float) -> Certificate | DropReason:
         """The node's certificate, or why it is not to be believed."""
         if address in self._revocations:
-            return Drop.REVOKED
+            return DropReason.REVOKED
         known = self._certificates.pop(address, None)
         if known is None:
-            return Drop.UNKNOWN_SENDER
+            return DropReason.UNKNOWN_SENDER
         self._certificates[address] = known
         assert type(known.said) is Certificate
-        return known.said if known.said.is_valid(now_s) else Drop.EXPIRED
+        return known.said if known.said.is_valid(now_s) else DropReason.EXPIRED
 
     def add_certificate(self, statement: Statement, now_s: float) -> bool:
         """Whether this is a certificate that was not known, of a node that is not revoked."""

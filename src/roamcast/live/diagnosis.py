@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping
 
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.live.notices import Level, Notice
 
 SILENCE_S = 15.0  # alone for so long: seven beacons would have come
 AGAIN_S = 600.0  # the same is not said more often
 
-_ADVICE: dict[Drop, str] = {
-    Drop.FORGED: "their key is another one: compare the fingerprints that `roamcast key show` prints on both sides",
-    Drop.UNKNOWN_KEY: "their key file is newer or older: copy the current one to every node",
-    Drop.UNKNOWN_SENDER: "their certificates do not come, or are of another authority: certify all nodes by the same",
-    Drop.EXPIRED: "their certificates are not valid now: renew them (`roamcast key certify`), or set the clocks right",
-    Drop.REVOKED: "they were revoked: certify them again if they are to be members",
-    Drop.UNSEALED: "they have no key: start them with --key",
-    Drop.FOREIGN_MAGIC: "they have a key and this node has none, or are no Roamcast nodes: start this one with --key",
-    Drop.FOREIGN_VERSION: "they run another version of Roamcast: install the same on all nodes",
-    Drop.FOREIGN_NETWORK: "their network or protocol has another name: compare --network and --protocol",
+_ADVICE: dict[DropReason, str] = {
+    DropReason.FORGED: "they have another key: compare the fingerprints that `roamcast key show` prints on both sides",
+    DropReason.UNKNOWN_KEY: "their key file is newer or older: copy the current one to every node",
+    DropReason.UNKNOWN_SENDER: "no certificate of theirs came, or one of another authority: certify all by the same",
+    DropReason.EXPIRED: "their certificates are not valid now: renew them (`roamcast key certify`), or set the clocks",
+    DropReason.REVOKED: "they were revoked: certify them again if they are to be members",
+    DropReason.UNSEALED: "they have no key: start them with --key",
+    DropReason.FOREIGN_MAGIC: "they have a key and this node has none, or are no Roamcast nodes: give this one --key",
+    DropReason.FOREIGN_VERSION: "they run another version of Roamcast: install the same on all nodes",
+    DropReason.FOREIGN_NETWORK: "their network or protocol has another name: compare --network and --protocol",
 }
 
 
@@ -27,11 +27,11 @@ class Diagnosis:
     def __init__(self, hearing: str) -> None:
         self._hearing = hearing  # what to check if nothing is heard at all
         self._alone_since_s: float | None = None
-        self._before: dict[Drop, int] = {}  # what was dropped when it became alone
+        self._before: dict[DropReason, int] = {}  # what was dropped when it became alone
         self._said_s: dict[str, float] = {}
         self._is_said: set[str] = set()  # since it became alone
 
-    def examine(self, now_s: float, neighbours: int, dropped: Mapping[Drop, int]) -> Notice | None:
+    def examine(self, now_s: float, neighbours: int, dropped: Mapping[DropReason, int]) -> Notice | None:
         if neighbours:
             self._alone_since_s = None
             return None
@@ -44,7 +44,7 @@ class Diagnosis:
         foreign = {drop: dropped.get(drop, 0) - self._before.get(drop, 0) for drop in _ADVICE}
         return self._foreigners(now_s, foreign) if any(foreign.values()) else self._silence(now_s)
 
-    def _foreigners(self, now_s: float, foreign: dict[Drop, int]) -> Notice | None:
+    def _foreigners(self, now_s: float, foreign: dict[DropReason, int]) -> Notice | None:
         if not self._may_say("foreigners", now_s):
             return None
         reason = max(foreign, key=lambda drop: foreign[drop])

@@ -48,7 +48,7 @@ CHECK_NETWORK = (
 )
 
 
-class Discovery:
+class NeighbourDiscovery:
     """Of one node, from its start to its end."""
 
     def __init__(

@@ -92,7 +92,7 @@ def _join(endpoint: socket.socket, interface: str, group: Endpoint) -> None:
         endpoint.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)  # a neighbour is one hop away
 
 
-class Neighbours:
+class HeardEndpoints:
     """Which node was last heard from which endpoint."""
 
     def __init__(self) -> None:

@@ -15,9 +15,9 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, Drop, Frame
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, DatagramKind, DropReason
 from roamcast.live.credentials import Credentials
-from roamcast.live.herald import Announcement, Herald
+from roamcast.live.herald import CredentialAnnouncement, Herald
 from roamcast.live.identity import Certificate, Identity, own_certificate
 from roamcast.live.keys import KeyRing
 from roamcast.live.quotas import Quota, Quotas
@@ -27,7 +27,7 @@ from roamcast.protocols.api import Message
 from roamcast.protocols.contents import Contents
 from roamcast.seeds import Random
 
-_announcements: msgspec.msgpack.Decoder[Announcement] = msgspec.msgpack.Decoder(Announcement)
+_announcements: msgspec.msgpack.Decoder[CredentialAnnouncement] = msgspec.msgpack.Decoder(CredentialAnnouncement)
 
 
 class Guard:
@@ -42,7 +42,7 @@ class Guard:
         life: int,
         next_life: Callable[[], int],
         now: Callable[[], float],
-        lost: Callable[[Drop], None],
+        lost: Callable[[DropReason], None],
         identity: Identity | None = None,
         quota: Quota | None = None,
     ) -> None:
@@ -87,9 +87,9 @@ class Guard:
             return
         loop = asyncio.get_running_loop()
 
-        def announce(announcement: Announcement) -> None:
+        def announce(announcement: CredentialAnnouncement) -> None:
             body = msgspec.msgpack.encode(announcement)
-            broadcast(self._codec.encode(Datagram(Frame.ANNOUNCEMENT, self._address), body))
+            broadcast(self._codec.encode(Datagram(DatagramKind.ANNOUNCEMENT, self._address), body))
 
         self._herald = Herald(
             self._identity.certificate,
@@ -145,7 +145,7 @@ class Guard:
         if self._signer is None or self._credentials is None or self._verifier is None:
             return event
         certificate = self._credentials.certificate(self._address, self._now())
-        if isinstance(certificate, Drop):
+        if isinstance(certificate, DropReason):
             raise ConfigurationError(f"identity: the certificate of node {self._address} is {certificate.value}")
         if not self._verifier.allows(certificate.publishes, event):
             raise ConfigurationError(f"publish: {event.content!r} is not what this node's certificate allows")
@@ -175,22 +175,22 @@ class Guard:
         if self._sealer is None:
             return None, data
         opened = self._sealer.decrypt(data)
-        if isinstance(opened, Drop):
+        if isinstance(opened, DropReason):
             self._lost(opened)
             return None
         reason = self._sealer.accept(opened)
         announcement = None
-        if reason in (None, Drop.UNKNOWN_SENDER, Drop.EXPIRED):
+        if reason in (None, DropReason.UNKNOWN_SENDER, DropReason.EXPIRED):
             announcement = self._announcement(opened.datagram)
         if announcement is not None and self._herald is not None:
             self._herald.learn(announcement)
             if reason is not None:  # it may have brought the certificate of who sent it
                 reason = self._sealer.accept(opened)
-        if reason is Drop.UNKNOWN_SENDER and self._herald is not None:
-            self._herald.want(opened.sender, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
+        if reason is DropReason.UNKNOWN_SENDER and self._herald is not None:
+            self._herald.want(opened.sender, again, lambda: self._lost(DropReason.UNKNOWN_SENDER))
             return None
         if reason is None and not self._quotas.allows(opened.sender, len(data), self._now()):
-            reason = Drop.QUOTA
+            reason = DropReason.QUOTA
         if reason is not None:
             self._lost(reason)
             return None
@@ -202,7 +202,7 @@ class Guard:
         """The message, if everything in it is proved and allowed, without records that are not. None: it was dropped,
         or waits for a certificate and comes `again`."""
         if not self._contents.speaks(message, self._language):
-            self._lost(Drop.FOREIGN_LANGUAGE)
+            self._lost(DropReason.FOREIGN_LANGUAGE)
             return None
         if self._verifier is None or self._herald is None:
             return message
@@ -212,7 +212,7 @@ class Guard:
             signers.append(getattr(message, message.signed_by))
         for signer in signers:
             if self._is_missing(signer):
-                self._herald.want(signer, again, lambda: self._lost(Drop.UNKNOWN_SENDER))
+                self._herald.want(signer, again, lambda: self._lost(DropReason.UNKNOWN_SENDER))
                 return None
         now_s = self._now()
         for reason in filter(None, [self._verifier.refusal(event, now_s) for event in events]):
@@ -236,7 +236,7 @@ class Guard:
         """Whether a certificate is needed that is not here."""
         if self._credentials is None or self._credentials.statement(signer) is not None:
             return False
-        return self._credentials.certificate(signer, self._now()) is Drop.UNKNOWN_SENDER
+        return self._credentials.certificate(signer, self._now()) is DropReason.UNKNOWN_SENDER
 
     def delivered(self, event: Event) -> Event | None:
         """The same once more where it counts, and whether this node may have the event; None: it is dropped."""
@@ -245,12 +245,12 @@ class Guard:
         event = self._signer.outgoing(event)  # if this node has changed it itself
         reason = self._verifier.refusal(event, self._now())
         if reason is None and not self._verifier.allows(self._signer.certificate.subscribes, event):
-            reason = Drop.FORBIDDEN
+            reason = DropReason.FORBIDDEN
         if reason is not None:
             self._lost(reason)
         return event if reason is None else None
 
-    def _announcement(self, datagram: bytes) -> Announcement | None:
+    def _announcement(self, datagram: bytes) -> CredentialAnnouncement | None:
         body = None if self._credentials is None else self._codec.announcement(datagram)
         if body is None:
             return None

@@ -37,7 +37,7 @@ STATEMENTS_MAX = 8
 IN_TURN = 3  # certificates, and revocations, in an announcement to catch up
 
 
-class Announcement(msgspec.Struct, frozen=True, array_like=True):
+class CredentialAnnouncement(msgspec.Struct, frozen=True, array_like=True):
     digest: Annotated[bytes, Meta(min_length=8, max_length=8)]  # of all that the sender knows
     wanted: Annotated[tuple[Address, ...], Meta(max_length=WANTED_MAX)]
     certificates: Annotated[tuple[Statement, ...], Meta(max_length=STATEMENTS_MAX)]  # the sender's own first
@@ -61,7 +61,7 @@ class Herald:
         now: Callable[[], float],  # Unix time
         random: Random,
         bytes_max: int,  # of an encoded announcement
-        announce: Callable[[Announcement], None],
+        announce: Callable[[CredentialAnnouncement], None],
         defer: Callable[[float, Callable[[], None]], asyncio.TimerHandle],
     ) -> None:
         self._own = own
@@ -119,7 +119,7 @@ class Herald:
         if self._bad_news:
             self._soon()
 
-    def learn(self, announcement: Announcement) -> None:
+    def learn(self, announcement: CredentialAnnouncement) -> None:
         """Takes what the authority has signed. It does not matter who brings it."""
         now_s = self._now()
         for statement in announcement.revocations:
@@ -132,7 +132,7 @@ class Herald:
             self._resume_held()
             self._soon()
 
-    def answer(self, announcement: Announcement) -> None:
+    def answer(self, announcement: CredentialAnnouncement) -> None:
         """A member asks, or says how much it knows."""
         for address in announcement.wanted:
             if self._credentials.statement(address) is not None and len(self._asked) < WANTED_MAX:
@@ -168,13 +168,13 @@ class Herald:
         self._bad_news = self._bad_news[STATEMENTS_MAX:]
         certificates = [self._own, *self._others(revocations)]
         digest = self._credentials.digest.to_bytes(8, "big")
-        announcement = Announcement(digest, tuple(asking), tuple(certificates), tuple(revocations))
+        announcement = CredentialAnnouncement(digest, tuple(asking), tuple(certificates), tuple(revocations))
         while len(msgspec.msgpack.encode(announcement)) > self._bytes_max:  # what does not fit comes next time
             if len(certificates) > 1:
                 self._news.insert(0, certificates.pop())
             else:
                 self._bad_news.insert(0, revocations.pop())
-            announcement = Announcement(digest, tuple(asking), tuple(certificates), tuple(revocations))
+            announcement = CredentialAnnouncement(digest, tuple(asking), tuple(certificates), tuple(revocations))
         self._announce(announcement)
         self._differs = False
         if self._news or self._bad_news or self._asked:

@@ -26,11 +26,11 @@ from roamcast.delivery.messages import KINDS as DELIVERY_KINDS
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.live.activity import Activity
-from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Drop
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, DropReason
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
-from roamcast.live.link import Link
+from roamcast.live.link import UdpLink
 from roamcast.live.ports import DATAGRAM_READ_BYTES, DRAIN_MAX
 from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.contents import Contents
@@ -109,7 +109,7 @@ class UdpHost(Host):
         self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
-        self.link = Link(
+        self.link = UdpLink(
             address,
             codec,
             journal,
@@ -215,7 +215,7 @@ class UdpHost(Host):
             if self.linked is None or sender in self.linked:
                 self.receive(data, sender)
             else:
-                self._journal.frame_lost(Drop.UNLINKED)
+                self._journal.frame_lost(DropReason.UNLINKED)
             if self._is_closed:
                 return
 
@@ -241,9 +241,9 @@ class UdpHost(Host):
         try:
             call()
         except PeerError:
-            self._journal.frame_lost(Drop.REFUSED)
+            self._journal.frame_lost(DropReason.REFUSED)
         except Exception as error:
-            self._journal.frame_lost(Drop.FAILED)
+            self._journal.frame_lost(DropReason.FAILED)
             self._failed_s.append(self._clock.now())
             many = len(self._failed_s) == FAILURES_MAX
             self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
@@ -297,7 +297,7 @@ class UdpHost(Host):
 
     def _on_message(self, sender: int, message: Message) -> None:
         if type(message) in DELIVERY_KINDS and not isinstance(self.protocol, DeliveryLayer):
-            self._journal.frame_lost(Drop.NO_LAYER)
+            self._journal.frame_lost(DropReason.NO_LAYER)
             return
 
         def again() -> None:  # what the message waited for is here

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.protocols.api import NOBODY, Category, Message, Point
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _ASPECTS_MAX = 32
 _PLACE_CHARACTERS_MAX = 64
 
 
-class Standing(NamedTuple):
+class ToldStanding(NamedTuple):
     """What the protocol last said of one aspect of this node, such as its home broker."""
 
     peer: int  # `NOBODY` if it is about no other node
@@ -44,9 +44,9 @@ class Journal:
         self._bytes_this_second: Counter[tuple[str, Category]] = Counter()
         self._frames: Counter[tuple[str, Category]] = Counter()
         self._bytes: Counter[tuple[str, Category]] = Counter()
-        self.lost: Counter[Drop] = Counter()  # datagrams that were dropped, by reason
+        self.lost: Counter[DropReason] = Counter()  # datagrams that were dropped, by reason
         self._dropped: Counter[str] = Counter()
-        self.standing: dict[str, Standing] = {}  # what the node is in the protocol's structure, by aspect
+        self.standing: dict[str, ToldStanding] = {}  # what the node is in the protocol's structure, by aspect
         self._published = 0
         self._delivered = 0
         self._frames_received = 0
@@ -98,7 +98,7 @@ class Journal:
     def frame_received(self) -> None:
         self._frames_received += 1
 
-    def frame_lost(self, reason: Drop) -> None:
+    def frame_lost(self, reason: DropReason) -> None:
         self.lost[reason] += 1
 
     def send_failed(self) -> None:
@@ -117,7 +117,7 @@ class Journal:
     def structure(self, aspect: str, peer: int, value: float, detail: str) -> None:
         _require_range("peer", peer, NOBODY, _INT64_MAX)
         if aspect in self.standing or len(self.standing) < _ASPECTS_MAX:
-            self.standing[aspect] = Standing(peer, value, detail)
+            self.standing[aspect] = ToldStanding(peer, value, detail)
         if self._trace is not None:
             self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 
@@ -132,7 +132,7 @@ class Journal:
             "frames_sent": dict(sorted(by_label.items())),
             "bytes_sent": self._bytes.total() + self._bytes_this_second.total(),
             "frames_received": self._frames_received,
-            "frames_lost": {reason.value: self.lost[reason] for reason in Drop if self.lost[reason]},
+            "frames_lost": {reason.value: self.lost[reason] for reason in DropReason if self.lost[reason]},
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
             "system_refused": self._system_refused,
@@ -156,7 +156,7 @@ class Journal:
                 self._trace.traffic(
                     now_s, self._node, frames=count, size_bytes=size_bytes, category=category, label=label
                 )
-            for reason in Drop:
+            for reason in DropReason:
                 if self.lost[reason]:
                     self._trace.lost(now_s, reason.value, self.lost[reason])
             self._trace.end(now_s)
@@ -183,7 +183,7 @@ class Journal:
         self._bytes_this_second.clear()
 
 
-def _words(standing: Standing) -> str:
+def _words(standing: ToldStanding) -> str:
     """An aspect of the structure in a few words, such as `peer 4, 2, root 7`."""
     peer, value, detail = standing
     parts = (f"peer {peer}" if peer != NOBODY else "", f"{value:g}" if value else "", detail)

@@ -26,11 +26,11 @@ from roamcast.live.codec import (
     LENGTH_BYTES,
     Codec,
     Datagram,
-    Drop,
-    Frame,
+    DatagramKind,
+    DropReason,
     as_batch,
 )
-from roamcast.live.endpoints import Endpoint, Neighbours
+from roamcast.live.endpoints import Endpoint, HeardEndpoints
 from roamcast.live.journal import Journal
 from roamcast.protocols.api import NOBODY, Message
 from roamcast.protocols.fragment import Fragment
@@ -54,7 +54,7 @@ class _Unicast:
         self.retry: asyncio.TimerHandle | None = None
 
 
-class Link:
+class UdpLink:
     def __init__(
         self,
         address: int,
@@ -70,7 +70,7 @@ class Link:
         prepare: Callable[[Message], Message] = lambda message: message,  # what is encoded in place of a message
     ) -> None:
         self._prepare = prepare
-        self.neighbours = Neighbours()
+        self.neighbours = HeardEndpoints()
         self._address = address
         self._codec = codec
         self._journal = journal
@@ -90,7 +90,7 @@ class Link:
         self._batch_bytes = 0
         self._is_collecting = False
         self._pause: asyncio.TimerHandle | None = None  # after a burst of broadcast fragments
-        self._reassembly = Reassembly(lambda reason: journal.frame_lost(Drop(reason)))
+        self._reassembly = Reassembly(lambda reason: journal.frame_lost(DropReason(reason)))
 
     @property
     def backlog(self) -> int:
@@ -119,7 +119,7 @@ class Link:
 
     def beacon(self, endpoints: Sequence[Endpoint]) -> None:
         """Tells those who hear one of these endpoints that this node is here."""
-        self._transmit(self._codec.encode(Datagram(Frame.BEACON, self._address)), endpoints)
+        self._transmit(self._codec.encode(Datagram(DatagramKind.BEACON, self._address)), endpoints)
 
     def limit_frames(self, frame_bytes_max: int) -> None:
         """From now on larger messages travel in fragments."""
@@ -140,37 +140,37 @@ class Link:
         so that a bad one does not take the others with it.
         """
         datagram = self._codec.decode(data)
-        if isinstance(datagram, Drop):
+        if isinstance(datagram, DropReason):
             self._journal.frame_lost(datagram)
             return
         if sealed_by is not None and sealed_by != datagram.sender:
-            self._journal.frame_lost(Drop.FORGED)
+            self._journal.frame_lost(DropReason.FORGED)
             return
         on_heard(datagram.sender)
         if datagram.sender == self._address:
-            self._journal.frame_lost(Drop.OWN_ADDRESS)
+            self._journal.frame_lost(DropReason.OWN_ADDRESS)
             return
         self.neighbours.learn(datagram.sender, source)
-        if datagram.kind == Frame.ANNOUNCEMENT:
+        if datagram.kind == DatagramKind.ANNOUNCEMENT:
             self._journal.frame_received()
         elif datagram.batch:
             for message in datagram.batch:
                 handle(partial(self._pass_on, datagram.sender, message))
         elif datagram.message is None:
-            if datagram.kind == Frame.ACKNOWLEDGEMENT:
+            if datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
-        elif datagram.kind == Frame.BROADCAST:
+        elif datagram.kind == DatagramKind.BROADCAST:
             self._pass_on(datagram.sender, datagram.message)
         elif datagram.receiver != self._address:
-            self._journal.frame_lost(Drop.OVERHEARD)
+            self._journal.frame_lost(DropReason.OVERHEARD)
         else:
             is_new = self._received.add(datagram.sender << 64 | datagram.sequence)
-            acknowledgement = Datagram(Frame.ACKNOWLEDGEMENT, self._address, datagram.sender, datagram.sequence)
+            acknowledgement = Datagram(DatagramKind.ACKNOWLEDGEMENT, self._address, datagram.sender, datagram.sequence)
             self._to_neighbour(datagram.sender, self._codec.encode(acknowledgement), is_repeated=not is_new)
             if is_new:
                 self._pass_on(datagram.sender, datagram.message)
             else:
-                self._journal.frame_lost(Drop.DUPLICATE)
+                self._journal.frame_lost(DropReason.DUPLICATE)
 
     def _pass_on(self, sender: int, message: Message) -> None:
         self._journal.frame_received()
@@ -182,7 +182,7 @@ class Link:
             return
         whole = self._codec.decode_message(body)
         if whole is None or type(whole) is Fragment:
-            self._journal.frame_lost(Drop.MALFORMED_BODY)
+            self._journal.frame_lost(DropReason.MALFORMED_BODY)
         else:
             self._on_message(sender, whole)
 
@@ -191,11 +191,11 @@ class Link:
         if len(body) <= self.frame_bytes_max:
             self._transfer_frame(receiver, message, body)
         elif len(body) > MESSAGE_BYTES_MAX:
-            self._journal.frame_lost(Drop.OVERSIZED)  # which says nothing about the neighbour
+            self._journal.frame_lost(DropReason.OVERSIZED)  # which says nothing about the neighbour
         elif self._outbox.add(receiver, message, body):
             self._feed()
         else:
-            self._journal.frame_lost(Drop.QUEUE)
+            self._journal.frame_lost(DropReason.QUEUE)
 
     def _transfer_frame(self, receiver: int, message: Message, body: bytes) -> None:
         if receiver == NOBODY:
@@ -205,12 +205,12 @@ class Link:
             else:
                 self._is_collecting = True
                 self._loop.call_soon(self._end_round)
-                self._to_neighbourhood(self._codec.encode(Datagram(Frame.BROADCAST, self._address), body))
+                self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BROADCAST, self._address), body))
             return
         self._flush_batch()  # what was broadcast before arrives before
         sequence = self._sequence
         self._sequence += 1
-        data = self._codec.encode(Datagram(Frame.UNICAST, self._address, receiver, sequence), body)
+        data = self._codec.encode(Datagram(DatagramKind.UNICAST, self._address, receiver, sequence), body)
         self.waiting[sequence] = _Unicast(receiver, message, data)
         self._attempt(sequence)
 
@@ -231,9 +231,9 @@ class Link:
     def _flush_batch(self) -> None:
         bodies, self._batch, self._batch_bytes = self._batch, [], 0
         if len(bodies) == 1:
-            self._to_neighbourhood(self._codec.encode(Datagram(Frame.BROADCAST, self._address), bodies[0]))
+            self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BROADCAST, self._address), bodies[0]))
         elif bodies:
-            self._to_neighbourhood(self._codec.encode(Datagram(Frame.BATCH, self._address), as_batch(bodies)))
+            self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BATCH, self._address), as_batch(bodies)))
 
     def _feed(self) -> None:
         """Sends the fragments that may leave now."""

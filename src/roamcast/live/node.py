@@ -17,12 +17,12 @@ from roamcast.interests import Interest, parse_interest
 from roamcast.interests.content import read as read_document
 from roamcast.live.activity import Activity
 from roamcast.live.codec import Codec
-from roamcast.live.discovery import Discovery
+from roamcast.live.discovery import NeighbourDiscovery
 from roamcast.live.durability import Durability, message_union
 from roamcast.live.endpoints import Endpoint, is_loopback
 from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
-from roamcast.live.journal import Journal, Standing
+from roamcast.live.journal import Journal, ToldStanding
 from roamcast.live.lives import Lives, replace_file
 from roamcast.live.notices import Notice
 from roamcast.live.opening import heard_file, identity_of, key_ring, lives_file, make_guard, static_socket, trace_log
@@ -88,7 +88,13 @@ class Node:
     """One running node; `open` makes one, `close` ends it."""
 
     def __init__(
-        self, settings: NodeSettings, host: UdpHost, journal: Journal, clock: Clock, lives: Lives, discovery: Discovery
+        self,
+        settings: NodeSettings,
+        host: UdpHost,
+        journal: Journal,
+        clock: Clock,
+        lives: Lives,
+        discovery: NeighbourDiscovery,
     ) -> None:
         self.settings = settings
         self.discovery = discovery
@@ -160,7 +166,7 @@ class Node:
         if static is not None:
             host.listen(static)
         ports = Ports(settings.network, settings.port, host.receive) if settings.discovers else None
-        discovery = Discovery(
+        discovery = NeighbourDiscovery(
             host=host,
             journal=journal,
             static=settings.static,
@@ -296,7 +302,7 @@ class Node:
         """How many nodes were heard lately."""
         return len(self.discovery.paths)
 
-    def standing(self) -> dict[str, Standing]:
+    def standing(self) -> dict[str, ToldStanding]:
         """What this node is in the network's structure, by aspect, as the protocol last said."""
         return dict(self._journal.standing)
 

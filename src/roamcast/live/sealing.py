@@ -41,7 +41,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from roamcast.fields import ADDRESS_MAX
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.live.credentials import Credentials
 from roamcast.live.identity import SIGNATURE_BYTES, Identity, verify
 from roamcast.live.keys import Key, KeyRing
@@ -150,38 +150,38 @@ class Sealer:
             datagram += self._identity.key.sign(_DATAGRAM + header + datagram)
         return header + self._cipher(key, self._instance).encrypt(_nonce(self._counter), datagram, header)
 
-    def open(self, data: bytes) -> tuple[int, bytes] | Drop:
+    def open(self, data: bytes) -> tuple[int, bytes] | DropReason:
         """The sender and its datagram, or why this is not to be trusted."""
         opened = self.decrypt(data)
-        if isinstance(opened, Drop):
+        if isinstance(opened, DropReason):
             return opened
         reason = self.accept(opened)
         return (opened.sender, opened.datagram) if reason is None else reason
 
-    def decrypt(self, data: bytes) -> Opened | Drop:
+    def decrypt(self, data: bytes) -> Opened | DropReason:
         """What a member has sealed. Who it was, and whether this is a replay, is still to be asked."""
         if len(data) < SEAL_BYTES or data[0] != SEALED_MAGIC:
-            return Drop.UNSEALED
+            return DropReason.UNSEALED
         header = data[: _HEADER.size]
         _, version, network, key_id, sender, life, instance, counter = _HEADER.unpack(header)
         if version != self._version:
-            return Drop.FOREIGN_VERSION
+            return DropReason.FOREIGN_VERSION
         if network != self._network:
-            return Drop.FOREIGN_NETWORK
+            return DropReason.FOREIGN_NETWORK
         key = self._keys.get(key_id)
         if key is None or sender > ADDRESS_MAX:
-            return Drop.UNKNOWN_KEY
+            return DropReason.UNKNOWN_KEY
         try:
             inside = self._cipher(key, instance).decrypt(_nonce(counter), data[_HEADER.size :], header)
         except InvalidTag:
             self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
-            return Drop.FORGED
+            return DropReason.FORGED
         if self._credentials is None:
             return Opened(
                 sender=sender, life=life, instance=instance, counter=counter, datagram=inside, signed=b"", signature=b""
             )
         if len(inside) < SIGNATURE_BYTES:
-            return Drop.UNSIGNED
+            return DropReason.UNSIGNED
         datagram, signature = inside[:-SIGNATURE_BYTES], inside[-SIGNATURE_BYTES:]
         return Opened(
             sender=sender,
@@ -193,18 +193,19 @@ class Sealer:
             signature=signature,
         )
 
-    def accept(self, opened: Opened) -> Drop | None:
+    def accept(self, opened: Opened) -> DropReason | None:
         """Why this is not to be trusted; None: it is, this once."""
         heard = self._heard.get(opened.sender)
         if heard is not None and not _may_be_new(heard, opened):
-            return Drop.REPLAYED  # before the costly check
+            return DropReason.REPLAYED  # before the costly check
         if self._credentials is not None:
             certificate = self._credentials.certificate(opened.sender, self._now())
-            if isinstance(certificate, Drop):
+            if isinstance(certificate, DropReason):
                 return certificate
             if not verify(certificate.key, opened.signature, opened.signed):
-                return Drop.FORGED
-        return None if self._is_new(opened.sender, opened.life, opened.instance, opened.counter) else Drop.REPLAYED
+                return DropReason.FORGED
+        is_new = self._is_new(opened.sender, opened.life, opened.instance, opened.counter)
+        return None if is_new else DropReason.REPLAYED
 
     def remembered(self) -> bytes:
         """What must survive a restart."""

@@ -19,7 +19,7 @@ import msgspec
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
 from roamcast.interests import Interest, parse_interest, union_all
-from roamcast.live.codec import Drop
+from roamcast.live.codec import DropReason
 from roamcast.live.credentials import Credentials
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, verify
 
@@ -94,39 +94,39 @@ class Verifier:
         self._verified: dict[bytes, None] = {}  # digests of what was found right, the oldest first
         self._rules: dict[tuple[str, ...], Interest | None] = {}
 
-    def refused_record(self, record: Any, now_s: float) -> Drop | None:
+    def refused_record(self, record: Any, now_s: float) -> DropReason | None:
         """Why a record is not to be believed; None: the node that it is about has signed it, and may want this."""
         certificate = self._credentials.certificate(getattr(record, record.signed_by), now_s)
-        if isinstance(certificate, Drop):
+        if isinstance(certificate, DropReason):
             return certificate
         if record.signature is None or len(record.signature) != SIGNATURE_BYTES:
-            return Drop.UNSIGNED
+            return DropReason.UNSIGNED
         if not self._is_right(certificate, record.signature, record_bytes(self._network, record)):
-            return Drop.FORGED_STATEMENT
+            return DropReason.FORGED_STATEMENT
         if certificate.subscribes is not None:
             said = getattr(record, "payload", record)
             subscriptions = said.subscriptions() if hasattr(said, "subscriptions") else ()
             if not all(self.covers(certificate.subscribes, interest) for interest in subscriptions):
-                return Drop.FORBIDDEN
+                return DropReason.FORBIDDEN
         return None
 
-    def refusal(self, event: Event, now_s: float) -> Drop | None:
+    def refusal(self, event: Event, now_s: float) -> DropReason | None:
         """Why the event is not to be believed; None: it is what its publisher, or a modulator, has signed."""
         signature = event.signature
         if signature is None or len(signature) not in (SIGNATURE_BYTES, MODULATED_BYTES):
-            return Drop.UNSIGNED
+            return DropReason.UNSIGNED
         modulator = modulated_by(event)
         certificate = self._credentials.certificate(event.publisher if modulator is None else modulator, now_s)
-        if isinstance(certificate, Drop):
+        if isinstance(certificate, DropReason):
             return certificate
         if modulator is not None and not certificate.modulates:
-            return Drop.FORBIDDEN
+            return DropReason.FORBIDDEN
         data = event_bytes(self._network, event, is_modulated=modulator is not None)
         if not self._is_right(certificate, signature[-SIGNATURE_BYTES:], data):
-            return Drop.FORGED_STATEMENT
+            return DropReason.FORGED_STATEMENT
         if modulator is not None or self.allows(certificate.publishes, event):
             return None
-        return Drop.FORBIDDEN
+        return DropReason.FORBIDDEN
 
     def allows(self, rules: tuple[str, ...] | None, event: Event) -> bool:
         """Whether an event is within rules; None: everything is."""

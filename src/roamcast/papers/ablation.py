@@ -48,7 +48,7 @@ class Without(msgspec.Struct, frozen=True):
         return any(effect.certain for effect in self.effects.values())
 
 
-class Place(msgspec.Struct, frozen=True):
+class AblationPlace(msgspec.Struct, frozen=True):
     settings: dict[str, str]
     whole: dict[str, float]  # the whole protocol's mean, by measure
     contenders: tuple[Without, ...]
@@ -60,7 +60,7 @@ class Ablation(msgspec.Struct, frozen=True):
     baseline: str
     seeds: int
     runs: int
-    places: tuple[Place, ...]
+    places: tuple[AblationPlace, ...]
 
 
 def keep(spark: Spark, store: Store, directory: Path) -> None:
@@ -80,7 +80,7 @@ def keep(spark: Spark, store: Store, directory: Path) -> None:
             for label, gap, p in zip(others, found, holm([gap.p for gap in found]), strict=True):
                 effects[label][measure] = Effect(gap.mean, gap.low, gap.high, p <= CERTAIN)
         places.append(
-            Place(
+            AblationPlace(
                 {name: str(whole[name].iloc[0]) for name in settings},
                 {measure: float(whole[measure].astype(float).mean()) for measure in campaign.measures},
                 tuple(Without(label, effects[label]) for label in others),
@@ -138,7 +138,7 @@ def _signed(value: float) -> str:
     return text.replace("-", "−")
 
 
-def _place(place: Place) -> str:
+def _place(place: AblationPlace) -> str:
     settings: dict[str, Any] = place.settings
     motion = "at rest" if settings.get("model") == "static" else "in motion"
     return f"{settings.get('nodes', '?')} nodes, {motion}"

@@ -25,7 +25,7 @@ from roamcast.papers.ablation import ablation_page
 from roamcast.papers.ablation import is_kept as ablation_is_kept
 from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
-from roamcast.papers.estimate import Judgement, Verdict
+from roamcast.papers.estimate import JudgedClaim, Verdict
 from roamcast.papers.goals import is_kept as goals_kept
 from roamcast.papers.goals import write_goals
 from roamcast.papers.listing import CLAIMS, older_parts
@@ -152,7 +152,7 @@ def _counted(summaries: list[Summary], verdict: Verdict) -> int:
     return sum(summary.count(verdict) for summary in summaries)
 
 
-def _told(summaries: list[Summary], verdict: Verdict) -> list[tuple[Summary, Judgement]]:
+def _told(summaries: list[Summary], verdict: Verdict) -> list[tuple[Summary, JudgedClaim]]:
     """The papers' own claims with this verdict, each with its figure."""
     return [(summary, claim) for summary in summaries for claim in summary.of_paper if claim.verdict == verdict]
 

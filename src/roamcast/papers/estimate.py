@@ -17,7 +17,7 @@ import pandas as pd
 
 from roamcast.analysis.intervals import jackknife
 from roamcast.analysis.student import CONFIDENCE
-from roamcast.papers.figure import Claim, Region, Shape, Values, X
+from roamcast.papers.figure import Bounds, Claim, Shape, Values, X
 
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -30,7 +30,7 @@ class Estimate(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-class Sample:
+class Observations:
     """The observations of a figure: for every curve, x and seed one value, and how much it counts in the mean."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
@@ -44,11 +44,11 @@ class Sample:
         self._parts = parts[self.seeds].to_numpy(dtype=np.float64)
         self._weights = weights[self.seeds].to_numpy(dtype=np.float64)
 
-    def among(self, seeds: Iterable[int]) -> "Sample":
+    def among(self, seeds: Iterable[int]) -> "Observations":
         """The observations of these seeds alone."""
         wanted = set(seeds)
         kept = [at for at, seed in enumerate(self.seeds) if seed in wanted]
-        part = Sample.__new__(Sample)
+        part = Observations.__new__(Observations)
         part.seeds = [self.seeds[at] for at in kept]
         part._keys, part._parts, part._weights = self._keys, self._parts[:, kept], self._weights[:, kept]
         return part
@@ -74,7 +74,7 @@ class Sample:
         return [_jackknife(_number(ask, whole), [_number(ask, part) for part in parts], confidence) for ask in asked]
 
 
-class Point(msgspec.Struct, frozen=True):
+class CurvePoint(msgspec.Struct, frozen=True):
     """One point of a drawn curve."""
 
     curve: str
@@ -82,7 +82,7 @@ class Point(msgspec.Struct, frozen=True):
     estimate: Estimate
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class JudgedClaim(msgspec.Struct, frozen=True):
     """A claim with our answer."""
 
     statement: str
@@ -94,22 +94,22 @@ class Judgement(msgspec.Struct, frozen=True):
     of_paper: bool = True
 
 
-def draw(sample: Sample, shape: Shape, confidence: float = CONFIDENCE) -> list[Point]:
+def draw(sample: Observations, shape: Shape, confidence: float = CONFIDENCE) -> list[CurvePoint]:
     """The curves as the figure shows them, by label and x in the order of the shape."""
     shown = shape(sample.values())
     places = [(curve, x) for curve, course in shown.items() for x in _ordered(course)]
     found = sample.estimates((_Place(shape, curve, x) for curve, x in places), confidence)
-    return [Point(curve, x, estimate) for (curve, x), estimate in zip(places, found, strict=True)]
+    return [CurvePoint(curve, x, estimate) for (curve, x), estimate in zip(places, found, strict=True)]
 
 
 def judge(
-    sample: Sample,
+    sample: Observations,
     claims: Iterable[Claim],
     *,
     looks: Sequence[Sequence[int]] = (),
     confidence: float = CONFIDENCE,
     last: bool = True,
-) -> list[Judgement]:
+) -> list[JudgedClaim]:
     """The claims after looks at these seeds, each with the confidence of one look; without looks, once at all seeds.
 
     `last`: there will be no more looks, so also an estimate without width decides.
@@ -122,7 +122,7 @@ def judge(
         ours = together([estimates[at] for estimates in by_look])
         told = verdict(ours, claim.region) if last or has_width(ours) else "undecided"
         judged.append(
-            Judgement(
+            JudgedClaim(
                 statement=claim.statement,
                 reported=claim.reported,
                 required=str(claim.region),
@@ -152,7 +152,7 @@ def has_width(estimate: Estimate) -> bool:
     return estimate.low is not None and estimate.high is not None and estimate.low < estimate.high
 
 
-def verdict(estimate: Estimate, region: Region) -> Verdict:
+def verdict(estimate: Estimate, region: Bounds) -> Verdict:
     """Whether the whole interval lies inside the region, or all of it outside."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return "undecided"

@@ -36,7 +36,7 @@ class Curve(msgspec.Struct, frozen=True):
     weight: tuple[str, ...] = ()  # measures whose product says how much a run counts; else all count the same
 
 
-class Region(msgspec.Struct, frozen=True):
+class Bounds(msgspec.Struct, frozen=True):
     """Where a statistic must lie, bounds included."""
 
     low: float = -inf
@@ -51,16 +51,16 @@ class Region(msgspec.Struct, frozen=True):
         return f"at least {self.low:.4g}" if self.high == inf else f"{self.low:.4g} to {self.high:.4g}"
 
 
-def at_least(low: float) -> Region:
-    return Region(low=low)
+def at_least(low: float) -> Bounds:
+    return Bounds(low=low)
 
 
-def at_most(high: float) -> Region:
-    return Region(high=high)
+def at_most(high: float) -> Bounds:
+    return Bounds(high=high)
 
 
-def between(low: float, high: float) -> Region:
-    return Region(low, high)
+def between(low: float, high: float) -> Bounds:
+    return Bounds(low, high)
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Claim(msgspec.Struct, frozen=True):
     statement: str  # in our own words
     reported: str  # the paper's value, as it gives it
     statistic: Statistic
-    region: Region
+    region: Bounds
     finding: str = ""  # what was found about why it fails or stays undecided
     of_paper: bool = True  # false: a comparison of our own, which stands beside the paper's claims and does not count
 

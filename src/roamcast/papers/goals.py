@@ -33,7 +33,7 @@ UNTOLD = ("area_m", "range_m", "start_s", "tail_s", "scenario_radio_signal_model
 """Settings that follow from others, and are not part of a place's name."""
 
 
-class Goal(NamedTuple):
+class JudgedGoal(NamedTuple):
     place: str
     of: str
     wanted: str
@@ -65,7 +65,7 @@ def write_goals(directory: Path) -> Path:
         name for name in runs.columns if name not in ("run_id", "place", "point", "protocol", "seed", *MEASURED)
     ]
     usual = {name: str(runs[name].mode()[0]) for name in settings}
-    goals: list[Goal] = []
+    goals: list[JudgedGoal] = []
     costs: list[list[str]] = []
     for _, group in runs.groupby("place"):
         here = {name: str(group[name].iloc[0]) for name in settings}
@@ -88,22 +88,23 @@ def write_goals(directory: Path) -> Path:
     return path
 
 
-def _judge(place: str, here: Mapping[str, str], group: pd.DataFrame) -> list[Goal]:
+def _judge(place: str, here: Mapping[str, str], group: pd.DataFrame) -> list[JudgedGoal]:
     mine, theirs = (_observed(group, protocol) for protocol in (SUBJECT, RIVAL))
     found = [_not_below(place, "delivery", difference(mine[DELIVERY], theirs[DELIVERY]))]
     share = _share_allowed(here)
     ratios = [mine[AIRTIME][seed] / value for seed, value in theirs[AIRTIME].items() if seed in mine[AIRTIME]]
     estimate = interval(ratios)
     verdict = "holds" if estimate.high <= share else "fails" if estimate.low > share else "undecided"
-    found.append(Goal(place, "airtime per delivery", f"at most {share:g} of flooding's", _shown(estimate, ""), verdict))
+    wanted = f"at most {share:g} of flooding's"
+    found.append(JudgedGoal(place, "airtime per delivery", wanted, _shown(estimate, ""), verdict))
     if _is_arena(here):
         found.append(_not_below(place, "within 100 ms", difference(mine[SOON], theirs[SOON])))
     return found
 
 
-def _not_below(place: str, what: str, estimate: Interval) -> Goal:
+def _not_below(place: str, what: str, estimate: Interval) -> JudgedGoal:
     verdict = "holds" if estimate.low >= 0 else "fails" if estimate.high < 0 else "undecided"
-    return Goal(place, what, "not below flooding's", _shown(estimate, "+"), verdict)
+    return JudgedGoal(place, what, "not below flooding's", _shown(estimate, "+"), verdict)
 
 
 def _is_arena(here: Mapping[str, str]) -> bool:

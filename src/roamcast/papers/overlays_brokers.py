@@ -12,7 +12,7 @@ from roamcast.papers.overlays_setting import (
     OPPORTUNISTIC,
     PAPER,
     STATIC,
-    Variant,
+    CurveVariant,
     campaign,
     flat,
     in_stretches,
@@ -38,18 +38,18 @@ SETTING = (
 )
 
 
-def _reference(x: float | None) -> tuple[Variant, ...]:
+def _reference(x: float | None) -> tuple[CurveVariant, ...]:
     return (
-        Variant(STATIC, x, {"adaptors": ""}),
-        Variant(NETWORK, x, {"adaptors": "", "source_routing": False}),
+        CurveVariant(STATIC, x, {"adaptors": ""}),
+        CurveVariant(NETWORK, x, {"adaptors": "", "source_routing": False}),
     )
 
 
-def _updated(period_s: float, x: float | None) -> Variant:
-    return Variant(OPPORTUNISTIC, x, {"adaptors": "topology", "update_period_s": period_s})
+def _updated(period_s: float, x: float | None) -> CurveVariant:
+    return CurveVariant(OPPORTUNISTIC, x, {"adaptors": "topology", "update_period_s": period_s})
 
 
-def _campaign(variants: tuple[Variant, ...], seeds: int, duration_s: int) -> Tables:
+def _campaign(variants: tuple[CurveVariant, ...], seeds: int, duration_s: int) -> Tables:
     scenario = roaming(duration_s, QUIET)
     return campaign(variants, scenario, seeds=seeds, brokers=f"0-{BROKERS - 1}", probe_period_s=30.0)
 
@@ -117,7 +117,7 @@ def _static_excess(values: Values) -> float:
     return next(iter(values[STATIC].values())) - values[OPPORTUNISTIC][100.0]
 
 
-def _periods(periods_s: tuple[float, ...]) -> tuple[Variant, ...]:
+def _periods(periods_s: tuple[float, ...]) -> tuple[CurveVariant, ...]:
     return (*(_updated(period_s, period_s) for period_s in periods_s), *_reference(50.0))
 
 
@@ -155,7 +155,7 @@ def _figure_8() -> Figure:
 
 
 def _figure_9() -> Figure:
-    def variants(periods_s: tuple[float, ...]) -> tuple[Variant, ...]:
+    def variants(periods_s: tuple[float, ...]) -> tuple[CurveVariant, ...]:
         return tuple(_updated(period_s, period_s) for period_s in periods_s)
 
     return Figure(

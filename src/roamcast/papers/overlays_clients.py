@@ -16,7 +16,7 @@ from roamcast.papers.overlays_setting import (
     PAPER,
     STATIC,
     STATIC_OPPORTUNISTIC,
-    Variant,
+    CurveVariant,
     campaign,
     flat,
     in_stretches,
@@ -44,7 +44,7 @@ SETTING = (
 
 
 def _campaign(
-    variants: tuple[Variant, ...], seeds: int, duration_s: int, rate_per_s: float, speed_max_mps: float = 20.0
+    variants: tuple[CurveVariant, ...], seeds: int, duration_s: int, rate_per_s: float, speed_max_mps: float = 20.0
 ) -> Tables:
     workload: Tables = {
         "publishers": 10,
@@ -62,12 +62,12 @@ def hop_course(trace: DataFrame) -> DataFrame:
     return in_stretches(of_kind(trace, "delivered"), STRETCH_S, "hops")
 
 
-def _hop_rows(variants: tuple[Variant, ...], session: SparkSession, store: Store) -> pd.DataFrame:
+def _hop_rows(variants: tuple[CurveVariant, ...], session: SparkSession, store: Store) -> pd.DataFrame:
     return with_largest_gaps(rows(hop_course, variants, session, store), OPPORTUNISTIC, STATIC)
 
 
 def _figure_10() -> Figure:
-    variants = tuple(Variant(curve, None, parameters) for curve, parameters in ADAPTORS.items())
+    variants = tuple(CurveVariant(curve, None, parameters) for curve, parameters in ADAPTORS.items())
     return Figure(
         id="overlay-10",
         title="Paths from producers to consumers over time",
@@ -105,15 +105,15 @@ def _figure_10() -> Figure:
     )
 
 
-def _searching(discovery_s: float, curve: str, x: float) -> Variant:
-    return Variant(curve, x, ADAPTORS[curve] | {"discovery_period_s": discovery_s})
+def _searching(discovery_s: float, curve: str, x: float) -> CurveVariant:
+    return CurveVariant(curve, x, ADAPTORS[curve] | {"discovery_period_s": discovery_s})
 
 
 def _figure_11() -> Figure:
-    def variants(discoveries_s: tuple[float, ...]) -> tuple[Variant, ...]:
+    def variants(discoveries_s: tuple[float, ...]) -> tuple[CurveVariant, ...]:
         curves = (STATIC_OPPORTUNISTIC, OPPORTUNISTIC)
         swept = (_searching(discovery_s, curve, discovery_s) for curve in curves for discovery_s in discoveries_s)
-        fixed = (Variant(curve, 10.0, ADAPTORS[curve]) for curve in (STATIC, BEST))
+        fixed = (CurveVariant(curve, 10.0, ADAPTORS[curve]) for curve in (STATIC, BEST))
         return (*swept, *fixed)
 
     def lengthening(values: Values) -> float:
@@ -161,7 +161,7 @@ _DISCOVERY_S = {OFTEN: 5.0, "discovery every 20 s": 20.0, SELDOM: 50.0}
 
 def _figure_12() -> Figure:
     variants = tuple(
-        Variant(curve, None, ADAPTORS[OPPORTUNISTIC] | {"discovery_period_s": period_s})
+        CurveVariant(curve, None, ADAPTORS[OPPORTUNISTIC] | {"discovery_period_s": period_s})
         for curve, period_s in _DISCOVERY_S.items()
     )
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from roamcast.analysis.traces import RUN, of_kind
 from roamcast.papers.figure import Claim, Figure, Tables, Values, at_least, at_most
-from roamcast.papers.overlays_setting import OPPORTUNISTIC, PAPER, STATIC, Variant, campaign, rows
+from roamcast.papers.overlays_setting import OPPORTUNISTIC, PAPER, STATIC, CurveVariant, campaign, rows
 
 STAGE_S = 200
 STAGES = ("A-B-C", "A-B-C-A", "A-C-B", "B-A-C")
@@ -37,8 +37,8 @@ GRID_BYTES = 100 * 100 * 8
 WHOLE, TENTH = "work(0.5)", "crop(100, 0, 0, 32, 31) | work(0.05)"
 
 _VARIANTS = (
-    Variant(STATIC, None, {"adaptors": ""}),
-    Variant(OPPORTUNISTIC, None, {"adaptors": "topology,home-broker"}),
+    CurveVariant(STATIC, None, {"adaptors": ""}),
+    CurveVariant(OPPORTUNISTIC, None, {"adaptors": "topology,home-broker"}),
 )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from roamcast.analysis.traces import RUN, of_kind
 from roamcast.papers.figure import Claim, Figure, Tables, Values, at_least, at_most, between
-from roamcast.papers.overlays_setting import OPPORTUNISTIC, PAPER, STATIC, Variant, campaign, mean_hops, rows
+from roamcast.papers.overlays_setting import OPPORTUNISTIC, PAPER, STATIC, CurveVariant, campaign, mean_hops, rows
 
 BROKERS, PRODUCERS, CONSUMERS = 5, 5, 15
 RATE_PER_S = 0.4
@@ -29,12 +29,12 @@ SETTING = (
 )
 
 
-def _at(curve: str, load: float, parameters: Tables) -> Variant:
+def _at(curve: str, load: float, parameters: Tables) -> CurveVariant:
     cost_s = load * BROKERS / (CONSUMERS * PRODUCERS * RATE_PER_S)
-    return Variant(curve, load, {"modulator": f"work({cost_s:.6f})"} | parameters)
+    return CurveVariant(curve, load, {"modulator": f"work({cost_s:.6f})"} | parameters)
 
 
-def _variants(curves: dict[str, Tables], loads: tuple[float, ...]) -> tuple[Variant, ...]:
+def _variants(curves: dict[str, Tables], loads: tuple[float, ...]) -> tuple[CurveVariant, ...]:
     return tuple(_at(curve, load, parameters) for curve, parameters in curves.items() for load in loads)
 
 
@@ -49,7 +49,7 @@ def _largest_gain(values: Values) -> float:
     return max(values[STATIC][load] - values[OPPORTUNISTIC][load] for load in below)
 
 
-def _campaign(variants: tuple[Variant, ...], seeds: int, duration_s: int) -> Tables:
+def _campaign(variants: tuple[CurveVariant, ...], seeds: int, duration_s: int) -> Tables:
     scenario: Tables = {
         "nodes": 20,
         "area_m": [750.0, 500.0],

@@ -51,7 +51,7 @@ PUBLISHED: Tables = {
 """The protocol as the paper has it, without what Roamcast adds by default."""
 
 
-class Variant(NamedTuple):
+class CurveVariant(NamedTuple):
     """A variant of the protocol: which curve it belongs to, and its x (None: the x comes from the trace)."""
 
     curve: str
@@ -63,7 +63,7 @@ class Variant(NamedTuple):
         return self.curve if self.x is None else f"{self.curve} at {self.x:g}" if isinstance(self.x, float) else self.x
 
 
-def campaign(variants: Iterable[Variant], scenario: Tables, *, seeds: int | list[int], **shared: Any) -> Tables:
+def campaign(variants: Iterable[CurveVariant], scenario: Tables, *, seeds: int | list[int], **shared: Any) -> Tables:
     """A campaign of these variants; `shared` are parameters of all of them."""
     common: Tables = {"name": "overlays", "unicast": "oracle"} | PUBLISHED | shared
     return {
@@ -91,7 +91,7 @@ Measure = Callable[[DataFrame], DataFrame]
 """From trace rows to one `value` per run, or per run and `x`."""
 
 
-def rows(measure: Measure, variants: tuple[Variant, ...], session: SparkSession, store: Store) -> pd.DataFrame:
+def rows(measure: Measure, variants: tuple[CurveVariant, ...], session: SparkSession, store: Store) -> pd.DataFrame:
     """The figure's values; a variant's label says which curve and place a run belongs to."""
     plan = session.createDataFrame(store.plan().drop_columns("run"))
     trace = only_runs(read_traces(session, store.trace), plan)

@@ -24,7 +24,7 @@ from roamcast.campaign.conduct import Conductor, Ending, Looks, Progress
 from roamcast.campaign.store import Store
 from roamcast.campaign.text import campaign_text
 from roamcast.errors import ConfigurationError
-from roamcast.papers.estimate import Sample, draw, judge
+from roamcast.papers.estimate import Observations, draw, judge
 from roamcast.papers.figure import Figure, Scale
 from roamcast.papers.page import write_pages
 from roamcast.papers.sequential import planned
@@ -79,7 +79,7 @@ class Reproduction:
     def _look(self, session: SparkSession, end: int) -> Summary:
         """Judges all looks up to this one, from what is committed."""
         rows_of = self.figure.rows or partial(curve_rows, self.figure)
-        sample = Sample(rows_of(session, self._store))
+        sample = Observations(rows_of(session, self._store))
         return self._kept(self._summarised(sample, end))
 
     def _kept(self, summary: Summary) -> Summary:
@@ -87,7 +87,7 @@ class Reproduction:
         write_pages(summary, self.directory)
         return summary
 
-    def _summarised(self, sample: Sample, end: int) -> Summary:
+    def _summarised(self, sample: Observations, end: int) -> Summary:
         figure, plan = self.figure, self._plan
         manifest = self._store.manifest()
         runs = set(self._store.plan()["run_id"].to_pylist())

@@ -29,7 +29,7 @@ LAST_STEP = 1.5
 """The last look comes at least this factor after the one before; else it replaces it."""
 
 
-class Plan(NamedTuple):
+class LookPlan(NamedTuple):
     """The seeds of a figure in order, and after how many of them there is a look."""
 
     seeds: tuple[int, ...]
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
         return [self.seeds[start:end] for start, end in zip((0, *ends), ends, strict=False)]
 
 
-def planned(seeds: Sequence[int]) -> Plan:
+def planned(seeds: Sequence[int]) -> LookPlan:
     """The looks at up to all of these seeds."""
     most = len(seeds)
     looks = [min(FIRST_LOOK, most)]
@@ -60,4 +60,4 @@ def planned(seeds: Sequence[int]) -> Plan:
         looks.append(min(looks[-1] * GROWTH, most))
     if len(looks) > 1 and looks[-1] < LAST_STEP * looks[-2]:
         del looks[-2]
-    return Plan(tuple(seeds), tuple(looks))
+    return LookPlan(tuple(seeds), tuple(looks))

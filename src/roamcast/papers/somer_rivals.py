@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from roamcast.analysis.cost import breakdowns
 from roamcast.analysis.traces import only_runs, read_traces
 from roamcast.campaign.store import Store
-from roamcast.papers.figure import Claim, Curve, Figure, Region, Tables, Values, X, at_least, at_most
+from roamcast.papers.figure import Bounds, Claim, Curve, Figure, Tables, Values, X, at_least, at_most
 from roamcast.papers.shapes import index_to_worst, largest_excess, mean_saving
 from roamcast.papers.somer_setting import DELIVERY, HIGH_RATE_PER_S, QUICK_SIZES, SIZES, full, percents, quick, sizes
 
@@ -47,7 +47,7 @@ def _judged(
     statement: str,
     reported: str,
     statistic: Callable[..., float],
-    region: Region,
+    region: Bounds,
     finding: str = "",
     *,
     of_paper: bool = True,

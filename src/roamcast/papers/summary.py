@@ -10,7 +10,7 @@ import msgspec
 
 from roamcast.analysis.student import CONFIDENCE
 from roamcast.errors import ConfigurationError
-from roamcast.papers.estimate import Judgement, Point, Verdict
+from roamcast.papers.estimate import CurvePoint, JudgedClaim, Verdict
 from roamcast.papers.figure import Scale
 
 FILE = "summary.json"
@@ -37,8 +37,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     simulated_s: float  # time that the simulations took, over all cores
     command: str
     environment: dict[str, str]
-    points: tuple[Point, ...]
-    claims: tuple[Judgement, ...]
+    points: tuple[CurvePoint, ...]
+    claims: tuple[JudgedClaim, ...]
     runs_of_paper: int = 0  # at each point; 0: not told, in summaries of older versions
     looks: tuple[int, ...] = ()  # seeds after which the claims were judged (`sequential`)
     confidence: float = CONFIDENCE  # of the interval at each look
@@ -55,7 +55,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return 0 < self.runs_of_paper <= self.seeds
 
     @property
-    def of_paper(self) -> tuple[Judgement, ...]:
+    def of_paper(self) -> tuple[JudgedClaim, ...]:
         """The paper's own claims."""
         return tuple(claim for claim in self.claims if claim.of_paper)
 

@@ -15,7 +15,7 @@ from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragment import Fragment
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX, Outbox, Reassembly
 from roamcast.seeds import derive
-from roamcast.testing.transcript import Delivery, event_name, readable
+from roamcast.testing.transcript import RecordedDelivery, event_name, readable
 
 if TYPE_CHECKING:
     from roamcast.testing.tinynet import TinyNet
@@ -33,7 +33,7 @@ class Guest(Structural):
 GuestT = TypeVar("GuestT", bound=Guest)
 
 
-class Node(Host, Generic[GuestT]):
+class TestHost(Host, Generic[GuestT]):
     """The host of one guest. Records what the guest does."""
 
     def __init__(self, net: TinyNet[GuestT], address: int, life: int, make: Callable[[Host], Any]) -> None:
@@ -87,7 +87,7 @@ class Node(Host, Generic[GuestT]):
         self._timers.pop(timer, None)
 
     def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
-        self._net.deliveries.append(Delivery(self.now(), self.address, event, hops, channel))
+        self._net.deliveries.append(RecordedDelivery(self.now(), self.address, event, hops, channel))
         self._net.record(self.address, "deliver", f"delivers {readable(event)} after {hops} hops")
 
     def refused(self, channel: int, reason: str) -> None:

@@ -40,7 +40,7 @@ def why_impossible() -> str | None:
         subprocess.run(["ip", "netns", "del", name], check=True)
 
 
-class Machines:
+class NamespaceMachines:
     """Machines 1 to `count`. Each can be connected to the local networks 0 and 1, by `eth0` and `eth1`."""
 
     def __init__(self, count: int) -> None:

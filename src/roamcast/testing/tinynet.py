@@ -32,10 +32,10 @@ from roamcast.protocols.api import NOBODY, Host, Message, Point, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.seeds import derive
-from roamcast.testing.host import GuestT, Node
+from roamcast.testing.host import GuestT, TestHost
 from roamcast.testing.links import Link
 from roamcast.testing.oracle import LinkOracle
-from roamcast.testing.transcript import Delivery, TranscriptLine, describe
+from roamcast.testing.transcript import RecordedDelivery, TranscriptLine, describe
 
 
 class Options(TypedDict, total=False):
@@ -81,7 +81,7 @@ class TinyNet(Generic[GuestT]):
         self.site = options.get("site")
         self.positions_m = dict(options.get("positions_m", {}))
         self.records: list[TranscriptLine] = []
-        self.deliveries: list[Delivery] = []
+        self.deliveries: list[RecordedDelivery] = []
         self.frames: Counter[str] = Counter()  # sent, by label
         self.language = options.get("language", "")
         self.oracle = LinkOracle(self) if options.get("oracle") else None
@@ -98,7 +98,7 @@ class TinyNet(Generic[GuestT]):
             self._links.setdefault(b, set()).add(a)
         for address in range(options.get("nodes", 0)):
             self._links.setdefault(address, set())
-        self._nodes: dict[int, Node[GuestT]] = {a: Node(self, a, 1, self._make) for a in sorted(self._links)}
+        self._nodes: dict[int, TestHost[GuestT]] = {a: TestHost(self, a, 1, self._make) for a in sorted(self._links)}
         for node in self._nodes.values():
             node.guest.start()
 
@@ -108,7 +108,7 @@ class TinyNet(Generic[GuestT]):
         """The protocol at `address`."""
         return self.host(address).guest
 
-    def host(self, address: int) -> Node[GuestT]:
+    def host(self, address: int) -> TestHost[GuestT]:
         if address not in self._nodes:
             raise CallerError(f"node: there is no {address}; there are {sorted(self._nodes)}")
         return self._nodes[address]
@@ -199,7 +199,7 @@ class TinyNet(Generic[GuestT]):
     def restart(self, address: int) -> None:
         """The node is back, with nothing remembered."""
         self.crash(address)
-        self._nodes[address] = Node(self, address, self._nodes[address].life + 1, self._make)
+        self._nodes[address] = TestHost(self, address, self._nodes[address].life + 1, self._make)
         self.record(address, "node", "started")
         self._nodes[address].guest.start()
 
@@ -222,7 +222,7 @@ class TinyNet(Generic[GuestT]):
     def record(self, address: int, kind: str, text: str) -> None:
         self.records.append(TranscriptLine(self.now_s, address, kind, text))
 
-    def transmit(self, sender: Node[GuestT], receiver: int, message: Message) -> None:
+    def transmit(self, sender: TestHost[GuestT], receiver: int, message: Message) -> None:
         """Puts a frame on the air; to everybody linked if `receiver` is `NOBODY`."""
         self.frames[message.label] += 1
         sender.frames_under_way += 1
@@ -234,13 +234,13 @@ class TinyNet(Generic[GuestT]):
             self.record(sender.address, "send", f"-> {receiver}  {describe(message)}")
             self.after(self.delay_s, lambda: self._arrive_at_one(sender, receiver, message))
 
-    def _arrive_at_all(self, sender: Node[GuestT], audience: list[int], message: Message) -> None:
+    def _arrive_at_all(self, sender: TestHost[GuestT], audience: list[int], message: Message) -> None:
         sender.frames_under_way -= 1
         for receiver in audience:
             if self._passes(sender, receiver, message):
                 self._nodes[receiver].arrives(sender.address, message)
 
-    def _arrive_at_one(self, sender: Node[GuestT], receiver: int, message: Message) -> None:
+    def _arrive_at_one(self, sender: TestHost[GuestT], receiver: int, message: Message) -> None:
         sender.frames_under_way -= 1
         if self._passes(sender, receiver, message):
             self._nodes[receiver].arrives(sender.address, message)
@@ -248,7 +248,7 @@ class TinyNet(Generic[GuestT]):
             self.record(sender.address, "failed", f"-x {receiver}  {message.label}")
             sender.fails(receiver, message)
 
-    def _passes(self, sender: Node[GuestT], receiver: int, message: Message) -> bool:
+    def _passes(self, sender: TestHost[GuestT], receiver: int, message: Message) -> bool:
         if not sender.alive or not self.linked(sender.address, receiver) or not self._nodes[receiver].alive:
             return False
         for rule in self._drops:

@@ -19,7 +19,7 @@ class TranscriptLine(NamedTuple):
     text: str
 
 
-class Delivery(NamedTuple):
+class RecordedDelivery(NamedTuple):
     time_s: float
     node: int
     event: Event

@@ -30,7 +30,7 @@ Booleans = npt.NDArray[np.bool_]
 _BLOCK_CELLS = 1 << 20  # publications times terms that are compared at once
 
 
-class Subscription(NamedTuple):
+class OpenInterest(NamedTuple):
     """A node's interest and the period `[from_s, until_s)` in which it is open."""
 
     node: int
@@ -40,11 +40,11 @@ class Subscription(NamedTuple):
     until_s: float
 
 
-def subscriptions(rows: pa.Table) -> list[Subscription]:
+def subscriptions(rows: pa.Table) -> list[OpenInterest]:
     """The periods of all interests, from the `subscribed` and `unsubscribed` rows."""
     columns = [rows[name].to_pylist() for name in ("t", "kind", "node", "category", "detail")]
     opened: dict[tuple[int, str, str], float] = {}
-    periods: list[Subscription] = []
+    periods: list[OpenInterest] = []
     for t, subscribes, *key in sorted((t, kind == "subscribed", *key) for t, kind, *key in zip(*columns, strict=True)):
         node, language, interest = key
         if subscribes:
@@ -52,8 +52,8 @@ def subscriptions(rows: pa.Table) -> list[Subscription]:
         else:
             from_s = opened.pop((node, language, interest), t)
             if from_s < t:
-                periods.append(Subscription(node, language, interest, from_s, t))
-    periods += (Subscription(*key, from_s, math.inf) for key, from_s in opened.items())
+                periods.append(OpenInterest(node, language, interest, from_s, t))
+    periods += (OpenInterest(*key, from_s, math.inf) for key, from_s in opened.items())
     return periods
 
 
@@ -64,7 +64,7 @@ class ExpectedPairs(NamedTuple):
     node: Integers
 
 
-def expected_pairs(published: pa.Table, periods: list[Subscription]) -> ExpectedPairs:
+def expected_pairs(published: pa.Table, periods: list[OpenInterest]) -> ExpectedPairs:
     """All expected pairs, from the `published` rows and the periods of all interests."""
     languages = np.asarray(published["category"].to_pylist(), dtype=object)
     publication = [np.empty(0, dtype=np.int64)]
@@ -98,7 +98,7 @@ def _expected_in(published: pa.Table, terms: "_Terms") -> ExpectedPairs:
 class _Terms(ABC):
     """Ranges or patterns side by side, each with the node that asks for it and the period it is open."""
 
-    def __init__(self, owners: list[Subscription]) -> None:
+    def __init__(self, owners: list[OpenInterest]) -> None:
         self.node = np.array([owner.node for owner in owners], dtype=np.int64)
         self.from_s = np.array([owner.from_s for owner in owners])
         self.until_s = np.array([owner.until_s for owner in owners])
@@ -109,8 +109,8 @@ class _Terms(ABC):
 
 
 class _IntervalTerms(_Terms):
-    def __init__(self, periods: list[Subscription]) -> None:
-        owners: list[Subscription] = []
+    def __init__(self, periods: list[OpenInterest]) -> None:
+        owners: list[OpenInterest] = []
         ranges: list[tuple[float, float]] = []
         for period in periods:
             interest = parse_interest("intervals", period.interest)
@@ -128,7 +128,7 @@ class _IntervalTerms(_Terms):
 class _ContentTerms(_Terms):
     """Whole interests: their own evaluation is fast, and a run has few different ones."""
 
-    def __init__(self, periods: list[Subscription]) -> None:
+    def __init__(self, periods: list[OpenInterest]) -> None:
         super().__init__(periods)
         self._distinct = {text: parse_interest("content", text) for text in dict.fromkeys(p.interest for p in periods)}
         places = {text: place for place, text in enumerate(self._distinct)}
@@ -143,8 +143,8 @@ class _ContentTerms(_Terms):
 
 
 class _TopicTerms(_Terms):
-    def __init__(self, periods: list[Subscription]) -> None:
-        owners: list[Subscription] = []
+    def __init__(self, periods: list[OpenInterest]) -> None:
+        owners: list[OpenInterest] = []
         self._places: dict[str, int] = {}  # of distinct patterns
         pattern: list[int] = []
         for period in periods:

@@ -32,7 +32,7 @@ Row = dict[str, Any]
 _UP = {"return", "join"}
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentFrame(msgspec.Struct, frozen=True):
     """A frame with the event."""
 
     t: float
@@ -42,7 +42,7 @@ class Sent(msgspec.Struct, frozen=True):
     in_range: bool  # of the node in question
 
 
-class Dropped(msgspec.Struct, frozen=True):
+class DroppedEvent(msgspec.Struct, frozen=True):
     t: float
     node: int
     reason: str
@@ -61,8 +61,8 @@ class Why(msgspec.Struct, frozen=True):
     )  # when a chain of contacts over time reached the node first; None: never
     down_until_s: float | None  # if the node was down: when it came back; None: never, or it was up
     delivered_to: list[int]  # others that got the event
-    sent: list[Sent]  # by any node, in order; only in traces with a row per frame
-    dropped: list[Dropped]  # by any node, of this event, in order
+    sent: list[SentFrame]  # by any node, in order; only in traces with a row per frame
+    dropped: list[DroppedEvent]  # by any node, of this event, in order
 
 
 def explain(trace: pa.Table, event_id: int, node: int) -> Why:
@@ -76,7 +76,7 @@ def explain(trace: pa.Table, event_id: int, node: int) -> Why:
     delivered = {row["node"]: row["value"] for row in reversed(rows.of("delivered", event_id))}
     contacts = _Contacts(rows.of("contact"))
     frames = [
-        Sent(row["t"], row["node"], row["peer"], row["detail"], contacts.linked(row["node"], node, row["t"]))
+        SentFrame(row["t"], row["node"], row["peer"], row["detail"], contacts.linked(row["node"], node, row["t"]))
         for row in rows.of("frame", event_id)
         if row["node"] is not None
     ]
@@ -94,7 +94,7 @@ def explain(trace: pa.Table, event_id: int, node: int) -> Why:
         down_until_s=back_s,
         delivered_to=sorted(set(delivered) - {node}),
         sent=frames,
-        dropped=[Dropped(row["t"], row["node"], row["detail"]) for row in rows.of("dropped", event_id)],
+        dropped=[DroppedEvent(row["t"], row["node"], row["detail"]) for row in rows.of("dropped", event_id)],
     )
 
 
@@ -105,7 +105,7 @@ def _verdict(
     delivered: dict[int, float],
     is_down: bool,
     hops: int | None,
-    frames: list[Sent],
+    frames: list[SentFrame],
 ) -> Verdict:
     if node in delivered:
         return "delivered"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from roamcast.interests import Topics
-from roamcast.live.codec import Codec, Datagram, Drop, Frame
+from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.georendezvous.clients import Following, encoded, following
 from roamcast.protocols.georendezvous.messages import (
@@ -27,10 +27,10 @@ from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 Build = Callable[..., Any]
 CODEC = Codec("net", "georendezvous", Messages)
 CARS = Topics.of("cars")
-HEADER = CODEC.encode(Datagram(Frame.BROADCAST, 1))
+HEADER = CODEC.encode(Datagram(DatagramKind.BROADCAST, 1))
 
 
-def decoded(*fields: Any) -> Datagram | Drop:
+def decoded(*fields: Any) -> Datagram | DropReason:
     return CODEC.decode(HEADER + msgspec.msgpack.encode(fields))
 
 
@@ -38,22 +38,22 @@ def decoded(*fields: Any) -> Datagram | Drop:
 def test_a_beacon_tells_a_finite_place_or_is_refused(coordinate: Any) -> None:
     """A position that was not a number ended the node in the search for its cell."""
     assert isinstance(decoded(16, 10, 20, False, False), Datagram)
-    assert decoded(16, coordinate, 20, False, False) is Drop.MALFORMED_BODY
-    assert decoded(16, 20, coordinate, False, False) is Drop.MALFORMED_BODY
+    assert decoded(16, coordinate, 20, False, False) is DropReason.MALFORMED_BODY
+    assert decoded(16, 20, coordinate, False, False) is DropReason.MALFORMED_BODY
 
 
 @pytest.mark.parametrize("lifetime_s", [nan, inf, -1.0, 1e9])
 def test_an_entry_lives_for_a_bounded_time_or_is_refused(lifetime_s: float) -> None:
     fine, bad = ([18, [0, 0], "key", [[1, 0, 1, lives_s, b""]]] for lives_s in (5.0, lifetime_s))
     assert isinstance(decoded(*fine), Datagram)
-    assert decoded(*bad) is Drop.MALFORMED_BODY
+    assert decoded(*bad) is DropReason.MALFORMED_BODY
 
 
 def test_more_legs_than_a_packet_may_have_are_refused() -> None:
     payload = [9, "key"]
     assert isinstance(decoded(17, [[[0, 0], 5, 0, None]], 1, 9, payload), Datagram)
-    assert decoded(17, [[[0, 0], 5, 0, None]] * 65, 1, 9, payload) is Drop.MALFORMED_BODY
-    assert decoded(17, [], 1, 9, payload) is Drop.MALFORMED_BODY
+    assert decoded(17, [[[0, 0], 5, 0, None]] * 65, 1, 9, payload) is DropReason.MALFORMED_BODY
+    assert decoded(17, [], 1, 9, payload) is DropReason.MALFORMED_BODY
 
 
 def test_an_interest_that_makes_no_sense_is_no_subscription() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from roamcast.errors import PeerError
 from roamcast.interests import Intervals
-from roamcast.live.codec import Codec, Datagram, Drop, Frame
+from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.protocols.odmrp.context import entries_in, questions_as_context, questions_in
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member, Messages
@@ -20,11 +20,11 @@ from roamcast.seeds import Random
 from roamcast.testing import TinyNet, line
 
 CODEC = Codec("net", "odmrp", Messages)
-HEADER = CODEC.encode(Datagram(Frame.BROADCAST, 1))
+HEADER = CODEC.encode(Datagram(DatagramKind.BROADCAST, 1))
 LOW = Intervals.of((0, 5000))
 
 
-def decoded(*fields: Any) -> Datagram | Drop:
+def decoded(*fields: Any) -> Datagram | DropReason:
     return CODEC.decode(HEADER + msgspec.msgpack.encode(fields))
 
 
@@ -50,8 +50,8 @@ def test_any_number_has_a_digest(content: float) -> None:
 def test_a_route_is_expected_to_last_for_a_finite_time(field: Any) -> None:
     fine = [16, 5, 1, 1, 1, b"", 0, [], [], None, 3.0]
     assert isinstance(decoded(*fine), Datagram)
-    assert decoded(*fine[:-1], field) is Drop.MALFORMED_BODY
-    assert decoded(*fine[:-2], [0.0, 0.0, nan, 0.0], 3.0) is Drop.MALFORMED_BODY
+    assert decoded(*fine[:-1], field) is DropReason.MALFORMED_BODY
+    assert decoded(*fine[:-2], [0.0, 0.0, nan, 0.0], 3.0) is DropReason.MALFORMED_BODY
 
 
 def test_context_that_makes_no_sense_is_no_question_and_no_summary() -> None:

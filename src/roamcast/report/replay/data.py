@@ -44,7 +44,7 @@ INTERESTS = ("subscribed", "unsubscribed", "advertised")
 Numbers = npt.NDArray[Any]
 
 
-class Found(NamedTuple):
+class RecordingFacts(NamedTuple):
     """What a recording contains, for callers that want to know before they play it."""
 
     nodes: int
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
 class ReplayData(NamedTuple):
     packed: str
-    found: Found
+    found: RecordingFacts
 
 
 def replay_data(recording: Recording) -> ReplayData:
@@ -98,7 +98,7 @@ class _Builder:
         self._happenings("dropped")
         labels, raw = self._frames()
         self._load()
-        found = Found(
+        found = RecordingFacts(
             nodes=len(self.addresses),
             duration_s=self.duration_s,
             publications=len(self.published),

@@ -24,7 +24,7 @@ LISTED_RUNS = 5  # in an error message
 _PARTITIONS = pa.schema([pa.field("batch", pa.string()), pa.field("kind", pa.string())])
 
 
-class Known(msgspec.Struct, frozen=True):
+class RecordedRun(msgspec.Struct, frozen=True):
     """One run of a directory."""
 
     run_id: str
@@ -43,9 +43,9 @@ class Known(msgspec.Struct, frozen=True):
 class Recording(msgspec.Struct, frozen=True):
     """A run, its trace in the one schema, and all runs of the same directory."""
 
-    known: Known
+    known: RecordedRun
     trace: pa.Table
-    others: list[Known]
+    others: list[RecordedRun]
 
 
 def open_recording(directory: Path, run_id: str | None = None) -> Recording:
@@ -55,7 +55,7 @@ def open_recording(directory: Path, run_id: str | None = None) -> Recording:
     trace = _read(directory)
     about = _decoded(read_about(directory))
     known = [
-        Known(name) if about is None else Known(name, about.protocol, about.seed, run=about)
+        RecordedRun(name) if about is None else RecordedRun(name, about.protocol, about.seed, run=about)
         for name in sorted(map(str, pc.unique(trace["run_id"]).to_pylist()))
     ]
     chosen = _choose(str(directory), known, run_id)
@@ -72,7 +72,7 @@ def _read(directory: Path) -> pa.Table:
 def _from_campaign(store: Store, run_id: str | None) -> Recording:
     outcomes = store.outcomes()
     plan = store.plan().to_pylist()
-    known: dict[str, Known] = {}
+    known: dict[str, RecordedRun] = {}
     for row in plan:
         name = row["run_id"]
         outcome = outcomes.get(name)
@@ -82,12 +82,12 @@ def _from_campaign(store: Store, run_id: str | None) -> Recording:
                 for column, value in row.items()
                 if value is not None and column not in ("run_id", "place", "point", "protocol", "seed", "run")
             }
-            known[name] = Known(name, row["protocol"], row["seed"], settings, _decoded(row["run"].encode()))
+            known[name] = RecordedRun(name, row["protocol"], row["seed"], settings, _decoded(row["run"].encode()))
     chosen = _choose(str(store.directory), list(known.values()), run_id)
     return Recording(chosen, _read_committed(store, chosen.run_id), list(known.values()))
 
 
-def _choose(directory: str, known: list[Known], run_id: str | None) -> Known:
+def _choose(directory: str, known: list[RecordedRun], run_id: str | None) -> RecordedRun:
     if not known:
         raise ConfigurationError(f"replay: {directory!r} holds no run that is over")
     fitting = [each for each in known if each.run_id.startswith(run_id or "")]
@@ -101,7 +101,7 @@ def _choose(directory: str, known: list[Known], run_id: str | None) -> Known:
     return known[0]
 
 
-def _listed(known: list[Known]) -> str:
+def _listed(known: list[RecordedRun]) -> str:
     more = len(known) - LISTED_RUNS
     return ", ".join(each.name for each in known[:LISTED_RUNS]) + (f" and {more} more" if more > 0 else "")
 
