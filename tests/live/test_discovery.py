@@ -104,7 +104,7 @@ def test_silence_is_mentioned_once_and_again_only_after_a_neighbour_and_a_pause(
         (DropReason.EXPIRED, "set the clocks"),
         (DropReason.REVOKED, "they were revoked"),
         (DropReason.UNSEALED, "start them with --key"),
-        (DropReason.FOREIGN_MAGIC, "start this one with --key"),
+        (DropReason.FOREIGN_MAGIC, "give this one --key"),
         (DropReason.FOREIGN_VERSION, "another version of Roamcast"),
         (DropReason.FOREIGN_NETWORK, "compare --network and --protocol"),
     ],
