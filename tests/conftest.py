@@ -1,19 +1,33 @@
-"""What tests share: one Spark session, started by the first that asks for it, and traces written by hand."""
+"""What tests share: one Spark session, started by the first that asks for it, a browser, and traces written by hand."""
 
+import shutil
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from pyspark.sql import DataFrame, SparkSession
 
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first, so that no worker is left with one of them at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("left out: there is no Chromium here; apt-get install chromium brings it")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Any
 import roamcast
 from roamcast.doors.opening import Doors, open_doors
 from roamcast.doors.settings import door_settings
+from roamcast.testing.endpoints import free_endpoints
 
 PATIENCE_S = 60.0
 ANYWHERE = "127.0.0.1:0"
@@ -16,13 +17,7 @@ ANYWHERE = "127.0.0.1:0"
 
 def endpoints(count: int) -> list[str]:
     """Places on loopback that are free now."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    found = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
-    return found
+    return [f"{host}:{port}" for host, port in free_endpoints(count)]
 
 
 def free_port() -> int:

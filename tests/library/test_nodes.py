@@ -1,7 +1,6 @@
 """Live nodes from Python, over loopback."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from roamcast.interests import Topics, parse_interest
 from roamcast.interests.content import write
 from roamcast.live.journal import ToldStanding
 from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
+from roamcast.testing.endpoints import free_endpoints
 
 PATIENCE_S = 60
 HOLE_3 = write(
@@ -28,13 +28,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 def endpoints(count: int) -> list[str]:
     """Places on loopback that are free now."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    found = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
-    return found
+    return [f"{host}:{port}" for host, port in free_endpoints(count)]
 
 
 def talk(work: Callable[[roamcast.Node, roamcast.Node], Awaitable[None]], **settings: Any) -> None:

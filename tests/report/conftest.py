@@ -1,10 +1,8 @@
 """What the tests of pages share: a browser, and small recordings."""
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from roamcast.events import event_id
 from roamcast.report.replay.recordings import RecordedRun, Recording
@@ -17,18 +15,6 @@ from roamcast.world.simulator import simulate
 Recorded = Callable[..., Recording]
 HOSTILE = "</script><img src=x onerror=document.title='owned'>"
 
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("left out: there is no Chromium here; apt-get install chromium brings it")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def recorded(rows: Iterable[Record], run: Run | None = None, run_id: str = "run-1") -> Recording:

@@ -1,7 +1,6 @@
 """Flood Watch: its land and weather, a team on live nodes, and its page clicked through in a headless Chromium."""
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import roamcast
 from roamcast.apps.flood_watch.demo import PLACES, RANGE_M, recorded_page
@@ -23,8 +22,6 @@ from roamcast.protocols.overlays.modulators.runoff import Grid, Runoff
 
 PATIENCE_S = 60.0
 SEED = 7
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
 
 def test_land_follows_from_its_seed_and_has_a_valley() -> None:
     ground = terrain(SEED)
@@ -139,16 +136,6 @@ class Field:
 def field() -> Iterator[Field]:
     with Field() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("left out: there is no Chromium here; apt-get install chromium brings it")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def until(page: Page, condition: Callable[[], bool], meanwhile: Callable[[], None] = lambda: None) -> None:

@@ -4,16 +4,15 @@ import struct
 from typing import Any
 
 import pytest
+from tests.protocols.overlays.network import broker, node
 
 from roamcast.errors import CallerError, ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol
 from roamcast.protocols.modulation import Modulation
-from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.overlays.messages import Delivery
 from roamcast.protocols.overlays.modulators import Modulator, Outcome, compile_modulation
-from roamcast.protocols.overlays.overlays import Broker
 from roamcast.protocols.routing import Routed
 from roamcast.testing import TinyNet, line
 
@@ -31,18 +30,6 @@ QUICK: dict[str, Any] = {
 
 def network(links: list[tuple[int, int]], brokers: str, **parameters: Any) -> TinyNet[Protocol]:
     return TinyNet(links, "overlays", QUICK | {"brokers": brokers} | parameters, oracle=True)
-
-
-def node(net: TinyNet[Protocol], address: int) -> Overlays:
-    found = net.node(address)
-    assert isinstance(found, Overlays)
-    return found
-
-
-def broker(net: TinyNet[Protocol], address: int) -> Broker:
-    found = node(net, address).broker
-    assert found is not None
-    return found
 
 
 def publish(net: TinyNet[Protocol], *contents: int) -> None:

@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.protocols.overlays.network import broker, node
 
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol
-from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.overlays.channel import BrokerDiscovery
-from roamcast.protocols.overlays.overlays import Broker
 from roamcast.testing import TinyNet, line
 
 ALL = Intervals.of((0, 1000))
@@ -23,18 +22,6 @@ QUICK: dict[str, Any] = {
 
 def tiny(links: list[tuple[int, int]], brokers: str, **parameters: Any) -> TinyNet[Protocol]:
     return TinyNet(links, "overlays", QUICK | {"brokers": brokers} | parameters, oracle=True)
-
-
-def node(net: TinyNet[Protocol], address: int) -> Overlays:
-    found = net.node(address)
-    assert isinstance(found, Overlays)
-    return found
-
-
-def broker(net: TinyNet[Protocol], address: int) -> Broker:
-    found = node(net, address).broker
-    assert found is not None
-    return found
 
 
 FORK = [(0, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 6)]

@@ -6,6 +6,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from msgspec import inspect
+from tests.protocols.overlays.network import broker
 
 from roamcast.errors import PeerError
 from roamcast.interests import Intervals
@@ -25,7 +26,6 @@ from roamcast.protocols.overlays.messages import (
     Spread,
     Topology,
 )
-from roamcast.protocols.overlays.overlays import Broker
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import is_newer, is_newer_epoch, next_epoch
 from roamcast.protocols.routing import Routed
@@ -45,18 +45,6 @@ LAST = 2**32 - 1
 
 def tiny(links: list[tuple[int, int]], brokers: str, **parameters: Any) -> TinyNet[Protocol]:
     return TinyNet(links, "overlays", QUICK | {"brokers": brokers} | parameters, oracle=True)
-
-
-def node(net: TinyNet[Protocol], address: int) -> Overlays:
-    found = net.node(address)
-    assert isinstance(found, Overlays)
-    return found
-
-
-def broker(net: TinyNet[Protocol], address: int) -> Broker:
-    found = node(net, address).broker
-    assert found is not None
-    return found
 
 
 def tell(net: TinyNet[Protocol], victim: int, payload: Message, source: int = 99) -> None:

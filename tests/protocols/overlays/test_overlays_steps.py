@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.protocols.overlays.network import broker, node
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol
 from roamcast.protocols.modulation import Modulation
-from roamcast.protocols.overlays import Overlays
 from roamcast.protocols.overlays.adaptors import Adaptor
 from roamcast.protocols.overlays.channel import BrokerDiscovery
 from roamcast.protocols.overlays.event_channels import EventChannel
 from roamcast.protocols.overlays.modulators import compile_modulation
-from roamcast.protocols.overlays.overlays import Broker
 from roamcast.testing import TinyNet, line
 
 ALL = Intervals.of((0, 1000))
@@ -31,18 +30,6 @@ QUICK: dict[str, Any] = {
 
 def tiny(links: list[tuple[int, int]], brokers: str, **parameters: Any) -> TinyNet[Protocol]:
     return TinyNet(links, "overlays", QUICK | {"brokers": brokers} | parameters, oracle=True)
-
-
-def node(net: TinyNet[Protocol], address: int) -> Overlays:
-    found = net.node(address)
-    assert isinstance(found, Overlays)
-    return found
-
-
-def broker(net: TinyNet[Protocol], address: int) -> Broker:
-    found = node(net, address).broker
-    assert found is not None
-    return found
 
 
 def diamond() -> TinyNet[Protocol]:
