@@ -1,4 +1,4 @@
-"""The simulator beside the emulator: the same scenarios, the ideal radio, equal delays.
+"""The simulator beside the emulator: the same scenarios, the ideal radio, equal delays, the same draws.
 
 Where they differ, one of them has a bug, or the machine was too slow for real time. Each emulation is a process of its
 own, because an emulator leaves its network for good.
@@ -35,6 +35,8 @@ workload.start_s = 15
 workload.tail_s = 5
 """
 DELAY_S = 0.005  # of a hop; long beside what a busy machine adds
+DELIVERY_GAP_MAX = 0.02
+FRAMES_GAP_MAX = 0.1
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -48,6 +50,11 @@ class Beside(msgspec.Struct, frozen=True):
     latency_ms_simulated: float
     latency_ms_emulated: float
     behind_s: float
+
+    @property
+    def agrees(self) -> bool:
+        frames = abs(self.frames_emulated - self.frames_simulated) <= FRAMES_GAP_MAX * self.frames_simulated
+        return frames and abs(self.delivery_emulated - self.delivery_simulated) <= DELIVERY_GAP_MAX
 
 
 def deployable() -> list[str]:

@@ -22,11 +22,14 @@ def emulator(
         typer.echo(f"roamcast: {name}, {nodes} nodes, {duration_s:g} s", err=True)
         found.append(compare(name, nodes=nodes, duration_s=duration_s, seed=seed))
     if as_json:
-        print_json([msgspec.to_builtins(each) for each in found])
+        print_json([msgspec.to_builtins(each) | {"agrees": each.agrees} for each in found])
         return
     print_table(
         f"Simulated and emulated: {nodes} nodes, {duration_s:g} s, seed {seed}",
-        ["protocol", "delivery", "emulated", "frames", "emulated", "ratio", "median, ms", "emulated", "behind, ms"],
+        [
+            *("protocol", "delivery", "emulated", "frames", "emulated", "ratio"),
+            *("median, ms", "emulated", "behind, ms", "agrees"),
+        ],
         [
             [
                 each.protocol,
@@ -38,6 +41,7 @@ def emulator(
                 f"{each.latency_ms_simulated:.1f}",
                 f"{each.latency_ms_emulated:.1f}",
                 f"{1000 * each.behind_s:.0f}",
+                "yes" if each.agrees else "no",
             ]
             for each in found
         ],

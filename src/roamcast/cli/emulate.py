@@ -7,18 +7,16 @@ system allows user namespaces. The trace is like a simulated run's, so `replay`,
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from roamcast.cli.output import print_json
 from roamcast.cli.settings import assignments
 from roamcast.cli.simulate import tell_summary
+from roamcast.emulator.emulation import EmulationSettings, require_emulable
 from roamcast.emulator.emulation import emulate as emulate_run
-from roamcast.emulator.emulation import require_emulable
 from roamcast.emulator.machines import enter_own_network
-from roamcast.errors import ConfigurationError
 from roamcast.library.simulations import described_run
-from roamcast.trace.files import require_writable, write_trace
+from roamcast.trace.files import read_trace, require_writable
 from roamcast.trace.summary import summarise
 
 BEHIND_S = 0.1  # by more than this the machine was too slow for real time
@@ -32,10 +30,14 @@ def emulate(
     seed: Annotated[int | None, typer.Option(help="Decides movements, workload and faults.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Number of nodes.")] = None,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Seconds of real time.")] = None,
+    rate_mbps: Annotated[float | None, typer.Option("--rate", help="Mbit/s of each link; without it, any.")] = None,
     shared_mbps: Annotated[
         float | None,
         typer.Option("--shared-medium", help="Mbit/s that stations in range share; without it links do not contend."),
     ] = None,
+    cpu_share: Annotated[
+        float, typer.Option(help="Share of a core that each machine has: computing counts as if it took longer.")
+    ] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Run a scenario with real nodes on one machine, in real time."""
@@ -47,14 +49,11 @@ def emulate(
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
-    if shared_mbps is not None and not 0 < shared_mbps < 1e6:
-        raise ConfigurationError(f"--shared-medium = {shared_mbps:g}: must be above 0")
+    emulation = EmulationSettings(rate_mbps, shared_mbps, cpu_share)
     require_emulable(run)
     require_writable(out)
     enter_own_network()
-    rate_bps = None if shared_mbps is None else shared_mbps * 1e6
-    result = emulate_run(run, rate_bps=rate_bps, tell=lambda line: typer.echo(f"roamcast: {line}", err=True))
-    write_trace(out, result.table.to_batches(), msgspec.json.encode(run, order="deterministic"))
+    result = emulate_run(run, out, emulation, tell=lambda line: typer.echo(f"roamcast: {line}", err=True))
     if result.behind_s > BEHIND_S:
         typer.echo(
             f"roamcast: WARNING: this machine fell behind real time by up to {result.behind_s:.2f} s; "
@@ -65,7 +64,7 @@ def emulate(
         "protocol": run.protocol,
         "parameters": run.parameters,
         "seed": run.seed,
-        **summarise(result.table),
+        **summarise(read_trace(out)),
         "behind_s": round(result.behind_s, 3),
         "air_frames": result.air_frames,
         "air_bytes": result.air_bytes,

@@ -86,6 +86,10 @@ def node(
         str | None,
         typer.Option(help="Which events cause which others, as in 'a => b; b => c', or a file that says so."),
     ] = None,
+    cpu_share: Annotated[
+        float,
+        typer.Option(help="Share of a core that this node has, where something limits it. Its load is relative to it."),
+    ] = 1.0,
     trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
     state: Annotated[
         Path | None,
@@ -128,6 +132,12 @@ def node(
     log_format: Annotated[
         str, typer.Option(help="Of the log: text, json, journal, or auto: journal where systemd reads it.")
     ] = "auto",
+    held: Annotated[
+        bool, typer.Option("--held", hidden=True, help="Load everything, then wait for a line on standard input.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(hidden=True, help="Of what the protocol draws, in tests. [default: the system's]")
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print these options as a file for --config, and exit.")
     ] = False,
@@ -175,6 +185,8 @@ class _Application:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
+        if plan.held:
+            await self._hold()
         node = await Node.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
         self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
@@ -194,6 +206,11 @@ class _Application:
             node.close()
         self._printer.counters("stopped", node)
         self._printer.close()
+
+    async def _hold(self) -> None:
+        """Waits for a line, so that many nodes can begin at the same instant."""
+        self._printer.held()
+        await asyncio.get_running_loop().run_in_executor(None, _read_line)
 
     @contextlib.asynccontextmanager
     async def _doors(self, node: Node) -> AsyncIterator[None]:
@@ -319,6 +336,12 @@ class _Application:
                 pass
             case _:
                 raise ConfigurationError(f"command: {line[:80]!r} is unknown; allowed: {COMMANDS}")
+
+
+def _read_line() -> None:
+    """Reads no further than the end of the line."""
+    while os.read(0, 1) not in (b"\n", b""):
+        pass
 
 
 def _read_lines(loop: asyncio.AbstractEventLoop, handle: Callable[[str], None]) -> None:

@@ -18,7 +18,7 @@ import typer
 from roamcast.errors import ConfigurationError
 
 FILE_BYTES_MAX = 1 << 20
-NOT_IN_FILE = {"config", "print_config", "print_unit", "help", "demo", "simulate", "export", "stay"}
+NOT_IN_FILE = {"config", "print_config", "print_unit", "held", "help", "demo", "simulate", "export", "seed", "stay"}
 SET = "settings"  # the parameter behind --set
 DOORS = "doors"  # the parameter behind --door
 DOOR_FILES = {"users", "password_file"}  # names of files in the table of a door

@@ -76,6 +76,9 @@ class Printer:
         self._lines.close()
         self._complaints.close()
 
+    def held(self) -> None:
+        self._print("held", {}, "waits for a line")
+
     def started(self, node: Node) -> None:
         settings = node.settings
         security = "plain" if settings.key is None else "sealed" if settings.identity is None else "sealed and signed"

@@ -35,6 +35,7 @@ class NodePlan(msgspec.Struct, frozen=True):
     as_json: bool
     ordered: bool
     duration_s: float | None
+    held: bool
     doors: DoorSettings
 
 
@@ -45,6 +46,8 @@ def node_plan(options: Mapping[str, Any]) -> NodePlan:
     dependencies = None if options["dependencies"] is None else _dependencies(options["dependencies"], language)
     if duration_s is not None and not duration_s > 0:
         raise ConfigurationError(f"--duration = {duration_s:g}: must be above 0")
+    if not 0 < options["cpu_share"] <= 1:
+        raise ConfigurationError(f"--cpu-share = {options['cpu_share']:g}: must be above 0, at most 1")
     if not 1 <= options["port"] <= 65535:
         raise ConfigurationError(f"--port = {options['port']}: must be between 1 and 65535")
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
@@ -66,6 +69,8 @@ def node_plan(options: Mapping[str, Any]) -> NodePlan:
         port=options["port"],
         position=None if options["position"] is None else parse_point("--position", options["position"]),
         site=_site(options["site"], options["range_m"], dependencies),
+        cpu_share=options["cpu_share"],
+        seed=options["seed"],
         trace=options["trace"],
         state=options["state"],
         key=key,
@@ -88,6 +93,7 @@ def node_plan(options: Mapping[str, Any]) -> NodePlan:
         as_json=options["as_json"],
         ordered=options["ordered"],
         duration_s=duration_s,
+        held=options["held"],
         doors=door_settings(door_table(options["doors"] or [])),
     )
 

@@ -1,7 +1,8 @@
 """What is between the machines: a switch that passes a frame on to those that are in range of its sender.
 
-A frame arrives after a fixed delay, unless it is lost at random. With a rate the medium is shared: a frame occupies it
-for its sender and everybody in the sender's range, and waits until it is free for all of them.
+A frame arrives after a fixed delay, unless it is lost at random. Links may have a rate: then the frames of a link
+follow each other at that rate. Or the medium is shared: a frame occupies it for its sender and everybody in the
+sender's range, and waits until it is free for all of them.
 
 A machine's card hands checksums to its hardware, which does not exist here. So a UDP checksum is set to 0, which means
 in IPv4 that there is none.
@@ -22,7 +23,14 @@ class Air:
     """Frames between `ports`, one per machine."""
 
     def __init__(
-        self, ports: list[socket.socket], *, delay_s: float, loss: float, random: Random, rate_bps: float | None = None
+        self,
+        ports: list[socket.socket],
+        *,
+        delay_s: float,
+        loss: float,
+        random: Random,
+        rate_bps: float | None = None,
+        shared_bps: float | None = None,
     ) -> None:
         self._ports = ports
         self._hear: list[set[int]] = [set() for _ in ports]
@@ -31,10 +39,14 @@ class Air:
         self._loss = loss
         self._random = random
         self._rate_bps = rate_bps
+        self._shared_bps = shared_bps
+        self._deaf: set[tuple[int, int]] = set()  # who does not hear whom, although in range
+        self._link_free_s: dict[tuple[int, int], float] = {}
         self._free_s = [0.0] * len(ports)  # when the medium is free around each machine
         self._loop = asyncio.get_running_loop()
         self.frames = 0
         self.bytes = 0
+        self.behind_s = 0.0  # the most by which a frame arrived too late
         for machine, port in enumerate(ports):
             self._loop.add_reader(port, self._read, machine)
 
@@ -49,6 +61,10 @@ class Air:
     def switch(self, machine: int, *, on: bool) -> None:
         """A machine that is off neither sends nor hears."""
         self._on[machine] = on
+
+    def deafen(self, machine: int, to: int, *, deaf: bool) -> None:
+        """Whether a machine hears another one that is in range."""
+        (self._deaf.add if deaf else self._deaf.discard)((machine, to))
 
     def hops_from(self, machine: int) -> list[int]:
         """Length of the shortest path to every machine at this instant, -1 where there is none."""
@@ -79,22 +95,38 @@ class Air:
         self.frames += 1
         self.bytes += len(frame)
         hearers = sorted(self._hear[sender])
-        delay_s = self._delay_s
-        if self._rate_bps is not None:
-            now = self._loop.time()
-            start_s = max(now, self._free_s[sender], *(self._free_s[each] for each in hearers), now)
-            end_s = start_s + 8 * len(frame) / self._rate_bps
-            for each in (sender, *hearers):
-                self._free_s[each] = end_s
-            delay_s += end_s - now
+        sent_s = self._loop.time()
+        if self._shared_bps is not None:
+            sent_s = self._occupy(sender, hearers, len(frame), self._shared_bps)
         if not frame[0] & 1:  # to one machine, which its hardware address names
             addressed = frame[4] << 8 | frame[5]
             hearers = [addressed] if addressed in self._hear[sender] else []
+        hearers = [each for each in hearers if (each, sender) not in self._deaf]
         receivers = [each for each in hearers if self._random.random() >= self._loss]
-        if receivers:
-            self._loop.call_later(delay_s, self._arrive, receivers, without_checksum(frame))
+        if not receivers:
+            return
+        plain = without_checksum(frame)
+        if self._rate_bps is None:
+            self._pass(sent_s + self._delay_s, receivers, plain)
+            return
+        for each in receivers:
+            through_s = max(sent_s, self._link_free_s.get((sender, each), 0.0)) + 8 * len(frame) / self._rate_bps
+            self._link_free_s[sender, each] = through_s
+            self._pass(through_s + self._delay_s, [each], plain)
 
-    def _arrive(self, receivers: list[int], frame: bytes) -> None:
+    def _occupy(self, sender: int, hearers: list[int], size_bytes: int, rate_bps: float) -> float:
+        """Takes the medium around the sender for as long as a frame needs; when that is over."""
+        around = (sender, *hearers)
+        end_s = max(self._loop.time(), *(self._free_s[each] for each in around)) + 8 * size_bytes / rate_bps
+        for each in around:
+            self._free_s[each] = end_s
+        return end_s
+
+    def _pass(self, due_s: float, receivers: list[int], frame: bytes) -> None:
+        self._loop.call_at(due_s, self._arrive, due_s, receivers, frame)
+
+    def _arrive(self, due_s: float, receivers: list[int], frame: bytes) -> None:
+        self.behind_s = max(self.behind_s, self._loop.time() - due_s)
         for receiver in receivers:
             if self._on[receiver]:
                 try:

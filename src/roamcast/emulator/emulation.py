@@ -1,16 +1,19 @@
 """Running a scenario with real nodes, in real time.
 
-The plan is the simulator's: movements, contacts, applications and faults come from the same seed. Every node is a
+The plan is the simulator's: movements, contacts, applications and faults come from the same seed, and so does what
+protocols draw. Every node is a
 `roamcast node` process on a machine of its own. Contacts open and close the air between machines; a crash is
-`kill -9`, a return a new process, a departure `quit`. What a node hears of its place is what the scenario's positioning
-says, once a second.
+`kill -9`, a return a new process, a departure `quit`, a pause `SIGSTOP`. What a node hears of its place is what the
+scenario's positioning says, once a second.
+
+Programs take seconds to load, and simulated nodes start at once. So a process is started early and held: it has loaded
+everything, and becomes a node at the instant of the plan.
 """
 
 import asyncio
 import contextlib
 import json
-import shutil
-import tempfile
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -18,15 +21,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
+import msgspec
 
 from roamcast.emulator.air import Air
 from roamcast.emulator.machines import GROUP, Machines
-from roamcast.emulator.record import merged
+from roamcast.emulator.record import EmulationTrace
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
-from roamcast.seeds import derive
+from roamcast.seeds import derive, derive_int
 from roamcast.trace.rows import (
     contact_row,
     delivered_row,
@@ -37,9 +40,9 @@ from roamcast.trace.rows import (
     position_row,
     published_row,
 )
-from roamcast.trace.schema import Record
 from roamcast.world.contacts import scenario_contacts
 from roamcast.world.faults import Fault, fault_plan
+from roamcast.world.incident import LIVES, Incident
 from roamcast.world.mobility import scenario_movements
 from roamcast.world.positioning import whereabouts
 from roamcast.world.radio.models.ideal import Ideal
@@ -52,10 +55,32 @@ DELAY_S = Ideal().delay_s  # of radios that do not say
 START_PATIENCE_S = 120.0
 STOP_PATIENCE_S = 15.0
 MOVE_PERIOD_S = 1.0
+WRITE_PERIOD_S = 1.0  # of the trace
+AHEAD_S = 15.0  # how early the process of a node that joins or returns is started
+RAIN = "@"  # payloads are made of it: eight of them, read as a double, are a rain of 32.5 mm/h
+INCIDENTS = ("pause", "deaf", *LIVES)
+
+
+class EmulationSettings(msgspec.Struct, frozen=True):
+    """What a scenario does not say about machines and the links between them."""
+
+    rate_mbps: float | None = None  # of each link; None: frames take no time
+    shared_mbps: float | None = None  # that stations in range of each other share
+    cpu_share: float = 1.0  # of a core that each machine has
+
+    def __post_init__(self) -> None:
+        for name in ("rate_mbps", "shared_mbps"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1e6:
+                raise ConfigurationError(f"{name} = {value:g}: must be above 0")
+        if not 0 < self.cpu_share <= 1:
+            raise ConfigurationError(f"cpu_share = {self.cpu_share:g}: must be above 0, at most 1")
+
+
+USUAL = EmulationSettings()
 
 
 class Emulated(NamedTuple):
-    table: pa.Table  # the trace
     behind_s: float  # the most by which something happened too late
     air_frames: int  # that crossed the air, acknowledgements and retransmissions included
     air_bytes: int
@@ -72,9 +97,21 @@ def require_emulable(run: Run) -> None:
         raise ConfigurationError("scenario.workload.causal: causal events are simulated only; leave them out")
     if scenario.workload.utility:
         raise ConfigurationError("scenario.workload.utility: deadlines are simulated only; leave them out")
-    signal = type(scenario.radio.signal).__struct_config__.tag
-    if signal != "disc":
-        raise ConfigurationError(f"scenario.radio.signal: an emulation has range discs, not {signal!r}")
+    shape = type(scenario.radio.signal).__struct_config__.tag
+    if shape != "disc":
+        raise ConfigurationError(f"scenario.radio.signal: an emulation has range discs, not {shape!r}")
+    for incident in scenario.faults.incidents:
+        if incident.what not in INCIDENTS:
+            allowed = ", ".join(INCIDENTS)
+            raise ConfigurationError(f"scenario.faults.incidents: {incident.what!r} is simulated only; here: {allowed}")
+    for name, given in (
+        ("faults.dropper_share", scenario.faults.dropper_share > 0),
+        ("faults.adversary_share", scenario.faults.adversary_share > 0),
+        ("processing", scenario.processing.takes_time),
+        ("security", scenario.security.protection != "none"),
+    ):
+        if given:
+            raise ConfigurationError(f"scenario.{name}: is simulated only; leave it out")
 
 
 class _Node:
@@ -86,7 +123,20 @@ class _Node:
         self.wanted: list[Interest] = []
         self.offered: list[Interest] = []
         self.unconfirmed: list[Publish] = []  # published, but the node has not said so yet
-        self.started = asyncio.Event()
+        self.held = asyncio.Event()  # its process has loaded everything
+        self.is_released = False  # its process is a node
+
+    @property
+    def is_up(self) -> bool:
+        return self.is_released and self.process.poll() is None
+
+    def release(self) -> None:
+        self.is_released = True
+        self.say("")
+        for interest in self.offered:
+            self.say(f"advertise {interest}")
+        for interest in self.wanted:
+            self.say(f"subscribe {interest}")
 
     def say(self, command: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # it is gone
@@ -97,11 +147,12 @@ class _Node:
 class Emulation:
     """A run in real time; `emulate` is the whole of it."""
 
-    def __init__(self, run: Run, machines: Machines, folder: Path, rate_bps: float | None) -> None:
+    def __init__(self, run: Run, machines: Machines, trace: EmulationTrace, settings: EmulationSettings) -> None:
         scenario = run.scenario
         self._run = run
         self._machines = machines
-        self._folder = folder
+        self._trace = trace
+        self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._movements = scenario_movements(scenario, run.seed)
         self._whereabouts = whereabouts(scenario, self._movements, run.seed)
@@ -111,13 +162,15 @@ class Emulation:
             delay_s=getattr(scenario.radio, "delay_s", DELAY_S),
             loss=scenario.radio.loss,
             random=derive(run.seed, "radio"),
-            rate_bps=rate_bps,
+            rate_bps=_bps(settings.rate_mbps),
+            shared_bps=_bps(settings.shared_mbps),
         )
-        self._rows: list[Record] = []
         self._events: dict[int, Event] = {}
         self._early: dict[int, list[tuple[int, dict[str, Any]]]] = {}  # deliveries of events not yet known
         self._began_s = 0.0  # by the loop's clock
         self._began_unix_s = 0.0
+        self._written: asyncio.Future[None] = self._loop.create_future()  # the last part of the trace
+        self._written.set_result(None)
         self.behind_s = 0.0
 
     async def run(self, tell: Callable[[str], None]) -> Emulated:
@@ -129,21 +182,30 @@ class Emulation:
             tell(f"starting {len(present)} nodes")
             for node in present:
                 self._start(node)
-            waits = [self._nodes[node].started.wait() for node in present]
+            waits = [self._nodes[node].held.wait() for node in present]
             await asyncio.wait_for(asyncio.gather(*waits), START_PATIENCE_S)
+            plan = self._plan(faults)
             self._began_s, self._began_unix_s = self._loop.time(), time.time()
             tell(f"running for {scenario.duration_s:g} s")
-            await self._follow(self._plan(faults))
+            for node in present:
+                self._release(node)
+            await self._follow(plan)
             await self._wait_until(scenario.duration_s)
         except TimeoutError:
             raise ConfigurationError(f"emulate: not all nodes started within {START_PATIENCE_S:g} s") from None
         finally:
             await self._stop()
             self._air.close()
-        self._rows.append(end_row(scenario.duration_s, scenario.nodes))
-        traces = sorted(self._folder.glob("trace-*"))
-        table = merged(run_id(self._run), self._rows, traces, self._began_unix_s, scenario.duration_s)
-        return Emulated(table, self.behind_s, self._air.frames, self._air.bytes)
+        await self._written
+        self._trace.add(end_row(scenario.duration_s, scenario.nodes))
+        self._trace.flush(self._began_unix_s, scenario.duration_s)
+        return Emulated(max(self.behind_s, self._air.behind_s), self._air.frames, self._air.bytes)
+
+    def _write(self) -> None:
+        """Writes the trace up to now, in a thread: frames must not wait for the disk."""
+        if self._written.done():
+            duration_s = self._run.scenario.duration_s
+            self._written = self._loop.run_in_executor(None, self._trace.flush, self._began_unix_s, duration_s)
 
     # -- the plan ------------------------------------------------------------------------------------------------
 
@@ -162,14 +224,24 @@ class Emulation:
         ):
             at(from_s, self._contact, a, b, True)
             at(until_s, self._contact, a, b, False)
+        free_s = [0.0] * scenario.nodes  # when the process of the life before is gone
         for fault in faults:
+            if fault.what in ("join", "return"):
+                at(max(free_s[fault.node], fault.t_s - AHEAD_S), self._start, fault.node)
             at(fault.t_s, self._strike, fault)
+            free_s[fault.node] = fault.t_s
+        for incident in scenario.faults.incidents:
+            if incident.what not in LIVES:
+                at(incident.from_s, self._befall, incident, True)
+                at(incident.until_s, self._befall, incident, False)
+        for second in range(1, int(scenario.duration_s / WRITE_PERIOD_S)):
+            at(second * WRITE_PERIOD_S, self._write)
         for action in agenda(scenario, self._run.seed):
             at(action.t_s, self._act, action)
         if self._movements is not None:
             for node in range(scenario.nodes):
                 for t_s, x_m, y_m in self._movements.until(node, scenario.duration_s):
-                    self._rows.append(position_row(t_s, node, x_m, y_m))
+                    self._trace.add(position_row(t_s, node, x_m, y_m))
             for second in range(1, int(scenario.duration_s / MOVE_PERIOD_S)):
                 at(second * MOVE_PERIOD_S, self._move_all)
         return sorted(plan, key=lambda entry: entry[:2])
@@ -190,23 +262,32 @@ class Emulation:
 
     def _contact(self, a: int, b: int, begins: bool) -> None:
         self._air.connect(a, b, in_range=begins)
-        self._rows.append(contact_row(self._now(), a, b, begins=begins))
+        self._trace.add(contact_row(self._now(), a, b, begins=begins))
 
     def _strike(self, fault: Fault) -> None:
-        self._rows.append(fault_row(self._now(), fault.node, fault.what))
+        self._trace.add(fault_row(self._now(), fault.node, fault.what))
         match fault.what:
             case "crash":
                 self._air.switch(fault.node, on=False)
                 self._nodes[fault.node].process.kill()
+                self._nodes[fault.node].is_released = False
             case "leave":
                 self._nodes[fault.node].say("quit")
             case _:
-                self._start(fault.node)
+                self._release(fault.node)
+
+    def _befall(self, incident: Incident, begins: bool) -> None:
+        if incident.what == "deaf":
+            self._air.deafen(incident.node, incident.peer, deaf=begins)
+            return
+        process = self._nodes[incident.node].process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGSTOP if begins else signal.SIGCONT)
 
     def _move_all(self) -> None:
         for node, each in enumerate(self._nodes):
             place = self._whereabouts.position(node, self._now())
-            if place is not None and each.started.is_set():
+            if place is not None and each.is_released:
                 each.say(f"move {place[0]:.3f},{place[1]:.3f}")
 
     # -- applications --------------------------------------------------------------------------------------------
@@ -215,16 +296,16 @@ class Emulation:
         """An application does something; if its node is down it keeps what it wants for later."""
         node = self._nodes[action.node]
         language = self._run.scenario.workload.language
-        is_up = node.process is not None and node.process.poll() is None
+        is_up = node.is_up
         match action:
             case Publish():
                 if is_up:
                     node.unconfirmed.append(action)
                     content = " ".join(str(action.content).split())
-                    payload = "" if language == "content" else "x" * action.payload_bytes
+                    payload = "" if language == "content" else RAIN * action.payload_bytes
                     node.say(f"publish {content} {payload}".rstrip())
                 else:
-                    self._rows.append(dropped_row(self._now(), action.node, "publisher-down"))
+                    self._trace.add(dropped_row(self._now(), action.node, "publisher-down"))
                 return
             case Subscribe(interest=interest):
                 node.wanted.append(interest)
@@ -236,7 +317,7 @@ class Emulation:
                 node.offered.append(interest)
                 kind, command = "advertised", "advertise"
         if node.lives:
-            self._rows.append(interest_row(self._now(), kind, action.node, language, str(interest)))  # type: ignore[arg-type]
+            self._trace.add(interest_row(self._now(), kind, action.node, language, str(interest)))  # type: ignore[arg-type]
         if is_up:
             node.say(f"{command} {interest}")
 
@@ -246,19 +327,26 @@ class Emulation:
         scenario = self._run.scenario
         node = self._nodes[number]
         node.lives += 1
-        node.started.clear()
-        words = ["--address", str(number), "--json", "--plain", "--protocol", self._run.protocol]
+        node.held.clear()
+        node.is_released = False
+        words = ["--held", "--address", str(number), "--json", "--plain", "--protocol", self._run.protocol]
         words += ["--broadcast", GROUP, "--language", scenario.workload.language]
         words += ["--site", "{}x{}".format(*scenario.area_m), "--range", str(scenario.radio.range_m)]
-        words += ["--trace", str(self._folder / f"trace-{number:03}-{node.lives}"), "--state", str(self._folder)]
+        folder = self._trace.nodes
+        words += ["--trace", str(folder / f"trace-{number:03}-{node.lives}"), "--state", str(folder)]
+        words += ["--cpu-share", str(self._settings.cpu_share)]
+        words += ["--seed", str(derive_int(self._run.seed, "node", number, node.lives - 1))]
         for name, value in self._run.parameters.items():
             words += ["--set", f"{name}={value}"]
         place = self._whereabouts.position(number, self._now())
         if place is not None:
             words += ["--position", f"{place[0]:.3f},{place[1]:.3f}"]
         node.process = self._machines.start(number, words)
-        self._air.switch(number, on=True)
         threading.Thread(target=self._listen, args=(number, node.process), daemon=True).start()
+
+    def _release(self, number: int) -> None:
+        self._air.switch(number, on=True)
+        self._nodes[number].release()
 
     def _listen(self, number: int, process: Any) -> None:
         """Runs in a thread for each life of a node: hands its lines to the loop."""
@@ -273,12 +361,8 @@ class Emulation:
     def _told(self, number: int, fields: dict[str, Any]) -> None:
         node = self._nodes[number]
         match fields.get("kind"):
-            case "started":
-                for interest in node.offered:
-                    node.say(f"advertise {interest}")
-                for interest in node.wanted:
-                    node.say(f"subscribe {interest}")
-                node.started.set()
+            case "held":
+                node.held.set()
             case "published" if node.unconfirmed:
                 self._published(number, node.unconfirmed.pop(0), fields)
             case "delivered":
@@ -290,7 +374,7 @@ class Emulation:
         event = Event(fields["event_id"], t_s, action.content, payload)
         self._events[event.id] = event
         hops = self._air.hops_from(number)
-        self._rows.append(published_row(t_s, event, self._run.scenario.workload.language, shortest_hops=hops))
+        self._trace.add(published_row(t_s, event, self._run.scenario.workload.language, shortest_hops=hops))
         for node, delivery in self._early.pop(event.id, []):
             self._delivered(node, delivery)
 
@@ -299,12 +383,13 @@ class Emulation:
         if event is None:
             self._early.setdefault(fields["event_id"], []).append((number, fields))
             return
-        self._rows.append(delivered_row(event.time_s + fields["latency_ms"] / 1000, number, event, fields["hops"]))
+        self._trace.add(delivered_row(event.time_s + fields["latency_ms"] / 1000, number, event, fields["hops"]))
 
     async def _stop(self) -> None:
         running = [node for node in self._nodes if node.process is not None and node.process.poll() is None]
         for node in running:
-            node.say("quit")
+            node.process.send_signal(signal.SIGCONT)
+            node.say("\nquit")  # two lines: one may be held
         give_up_s = self._loop.time() + STOP_PATIENCE_S
         while running and self._loop.time() < give_up_s:
             running = [node for node in running if node.process.poll() is None]
@@ -316,18 +401,31 @@ class Emulation:
         await asyncio.sleep(0.1)  # the last lines are handed over
 
 
-def emulate(run: Run, *, rate_bps: float | None = None, tell: Callable[[str], None] = lambda line: None) -> Emulated:
-    """Runs the scenario in real time. The process must be in a network of its own (`machines.enter_own_network`)."""
+def _bps(mbps: float | None) -> float | None:
+    return None if mbps is None else mbps * 1e6
+
+
+def emulate(
+    run: Run,
+    out: Path,
+    settings: EmulationSettings = USUAL,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Emulated:
+    """Runs the scenario in real time; its trace grows at `out`.
+
+    The process must be in a network of its own (`machines.enter_own_network`).
+    """
     require_emulable(run)
-    folder = Path(tempfile.mkdtemp(prefix="roamcast-emulation-"))
-    machines = Machines(run.scenario.nodes)
+    trace = EmulationTrace(out, run_id(run), msgspec.json.encode(run, order="deterministic"))
     try:
+        machines = Machines(run.scenario.nodes)
+        try:
 
-        async def whole() -> Emulated:
-            return await Emulation(run, machines, folder, rate_bps).run(tell)
+            async def whole() -> Emulated:
+                return await Emulation(run, machines, trace, settings).run(tell)
 
-        return asyncio.run(whole())
+            return asyncio.run(whole())
+        finally:
+            machines.close()
     finally:
-        machines.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
+        trace.close()

@@ -80,6 +80,7 @@ class UdpHost(Host):
         guard: Guard | None = None,
         position: Point | None = None,
         site: Site | None = None,
+        cpu_share: float = 1.0,
         contents: Contents | None = None,
         on_activity: Callable[[Activity], None] = lambda activity: None,
     ) -> None:
@@ -89,6 +90,7 @@ class UdpHost(Host):
         self.message_bytes_max = MESSAGE_BYTES_MAX
         self.random = random
         self.site = site
+        self._cpu_share = cpu_share
         self.oracle = None
         self._loop = asyncio.get_running_loop()
         self._clock = clock
@@ -181,7 +183,7 @@ class UdpHost(Host):
         self._loop.call_soon(self._on_refused, channel, reason)
 
     def cpu_s(self) -> float:
-        return time.thread_time()
+        return time.thread_time() / self._cpu_share
 
     def machine_load(self) -> float:
         return max(psutil.cpu_percent(interval=None), psutil.virtual_memory().percent) / 100

@@ -30,6 +30,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = PORT  # UDP port on interfaces
     position: Point | None = None  # where it starts; `Node.move` says where it is later
     site: Site | None = None
+    cpu_share: float = 1.0  # of a core that this node has: computing counts as if it took that much longer
+    seed: int | None = None  # of what the protocol draws; None: from the system
     trace: Path | None = None
     state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
     key: Path | None = None  # the network's key file (`keys.py`); None: datagrams are plain

@@ -94,6 +94,12 @@ def write_trace(directory: Path, batches: Iterable[pa.RecordBatch], about: bytes
             raise
 
 
+def write_about(directory: Path, about: bytes) -> None:
+    """Says, beside the kinds, what is run."""
+    with _refusals(directory):
+        (directory / _ABOUT).write_bytes(about)
+
+
 def require_writable(directory: Path) -> None:
     """Refuses a directory into which a trace could not be written, before the trace exists; leaves nothing behind."""
     made = _missing(directory)

@@ -32,6 +32,8 @@ def latest(places: Iterable[Path]) -> Position:
     position: Position = {}
     for place in places:
         for folder in sorted(place.rglob("kind=*")):
+            if any(part.startswith(".") for part in folder.relative_to(place).parts):
+                continue  # not finished, or part of another trace
             parts = [part for file in folder.iterdir() if (part := _part(file)) is not None]
             if parts:
                 kinds = position.setdefault(str(folder.parent), {})

@@ -5,9 +5,10 @@ the arriving work takes: the work that was done, plus what the queue has grown b
 faster than it gets done. Readings are smoothed.
 
 What a piece of work costs is the CPU time that it took, as the host measures it. In the simulator no time passes during
-a call, so there the work is charged what its operators declare (`modulators/`), and its result leaves only when that
-time has passed: an overloaded broker is slow in both worlds, for the same reason. `work(SECONDS)` stands for a
-computation, and is charged as declared in both.
+a call, so there the work is charged what its operators declare (`modulators/`). Its result leaves only when that much
+time has passed: an overloaded broker is slow in both worlds, for the same reason. A host may stand for a slower machine
+than it runs on, and then counts more time than has passed. `work(SECONDS)` stands for a computation, and is charged as
+declared in both.
 
 Live, the machine counts too: a broker is at least as loaded as its machine's CPU or memory (`machine_load`).
 """
@@ -76,15 +77,16 @@ class ResourceMonitor(Component):
     def _next(self) -> None:
         while self._queue and self._running is None:
             work = self._queue.popleft()
-            began_s = self.host.cpu_s()
+            began_s, began_cpu_s = self.host.now(), self.host.cpu_s()
             result, cost = work.compute()
-            elapsed_s = self.host.cpu_s() - began_s
-            cost_s = max(elapsed_s, cost.least_s) if elapsed_s > 0 else cost.declared_s
+            used_s = self.host.cpu_s() - began_cpu_s
+            cost_s = max(used_s, cost.least_s) if used_s > 0 else cost.declared_s
             self._busy_s += cost_s
             self._begun += 1
             self._running = (work, result, cost_s)
-            if cost_s > elapsed_s:
-                self.host.set_timer(cost_s - elapsed_s, (ResourceTimer.DONE, 0))
+            left_s = cost_s - (self.host.now() - began_s)
+            if left_s > 0:
+                self.host.set_timer(left_s, (ResourceTimer.DONE, 0))
                 return
             self._finish()
 
