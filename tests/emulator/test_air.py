@@ -21,11 +21,11 @@ def machine(number: int) -> bytes:
 Work = Callable[[Air, list[socket.socket]], Awaitable[None]]
 
 
-def in_air(count: int, work: Work, *, loss: float = 0.0, rate_bps: float | None = None) -> None:
+def in_air(count: int, work: Work, *, loss: float = 0.0, **rates: float) -> None:
     async def run() -> None:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
         ports, cards = [Port(a) for a, _ in pairs], [b for _, b in pairs]
-        air = Air(ports, delay_s=0.001, loss=loss, random=Random(1), rate_bps=rate_bps)  # type: ignore[arg-type]
+        air = Air(ports, delay_s=0.001, loss=loss, random=Random(1), **rates)  # type: ignore[arg-type]
         for number, card in enumerate(cards):
             card.setblocking(False)
             air.switch(number, on=True)
@@ -132,7 +132,43 @@ def test_a_shared_medium_carries_one_frame_at_a_time() -> None:
         assert times_s[0] >= 0.08
         assert times_s[1] >= 0.16
 
+    in_air(3, work, shared_bps=100_000)
+
+
+def test_the_frames_of_a_link_follow_each_other_at_its_rate() -> None:
+    async def work(air: Air, cards: list[socket.socket]) -> None:
+        air.connect(0, 1, in_range=True)
+        air.connect(2, 1, in_range=True)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        for sender in (0, 0, 2):
+            cards[sender].send(frame(BROADCAST, bytes([sender]) + bytes(985)))  # 80 ms at 100 kbit/s
+        arrived: list[tuple[int, float]] = []
+        while len(arrived) < 3:
+            await asyncio.sleep(0.002)
+            if (data := heard(cards[1])) is not None:
+                arrived.append((data[14], loop.time() - began_s))
+        assert sorted(sender for sender, _ in arrived[:2]) == [0, 2]  # links do not wait for each other
+        assert arrived[2][0] == 0
+        assert arrived[2][1] >= 0.16
+
     in_air(3, work, rate_bps=100_000)
+
+
+def test_a_deaf_machine_is_heard_all_the_same() -> None:
+    async def work(air: Air, cards: list[socket.socket]) -> None:
+        air.connect(0, 1, in_range=True)
+        air.deafen(1, 0, deaf=True)
+        cards[0].send(frame(BROADCAST))
+        cards[1].send(frame(BROADCAST))
+        await asyncio.sleep(0.05)
+        assert [heard(card) for card in cards] == [frame(BROADCAST), None]
+        air.deafen(1, 0, deaf=False)
+        cards[0].send(frame(BROADCAST))
+        await asyncio.sleep(0.05)
+        assert heard(cards[1]) == frame(BROADCAST)
+
+    in_air(2, work)
 
 
 def test_a_datagram_loses_its_checksum_and_nothing_else() -> None:

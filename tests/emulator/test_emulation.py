@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 
 import roamcast
 from roamcast.emulator.emulation import require_emulable
-from roamcast.world.scenario import Run, Scenario
+from roamcast.world.incident import Incident
+from roamcast.world.scenario import Faults, Run, Scenario
 
 SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE_S = 240
@@ -54,10 +56,10 @@ def emulator(scenario: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def emulated(tmp_path: Path, extra: str = "", *options: str) -> dict[str, Any]:
-    scenario = tmp_path / "scenario.toml"
-    scenario.write_text(SCENARIO + extra, encoding="utf-8")
-    process = emulator(scenario, tmp_path / "trace", *options)
+def emulated(tmp_path: Path, scenario: str = SCENARIO, *options: str) -> dict[str, Any]:
+    file = tmp_path / "scenario.toml"
+    file.write_text(scenario, encoding="utf-8")
+    process = emulator(file, tmp_path / "trace", *options)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     answer: dict[str, Any] = json.loads(out)
@@ -83,11 +85,20 @@ def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
 
 @pytest.mark.slow("real nodes live in real time")
 @needs_namespaces
-def test_a_crash_is_a_kill_and_a_return_a_new_process(tmp_path: Path) -> None:
-    answer = emulated(tmp_path, "faults.return_share = 0.4\nfaults.return_after_s = 3\n", "--duration", "12")
-    faults = roamcast.read_trace(tmp_path / "trace").rows("fault").to_pylist()
-    assert {fault["detail"] for fault in faults} >= {"crash"}
-    assert answer["delivery_ratio"] > 0.5
+def test_a_crash_is_a_kill_a_return_a_new_process_and_a_pause_a_stop(tmp_path: Path) -> None:
+    """Everybody wants everything, so what nodes 1 and 2 got tells when they were there."""
+    away = "from_s = 4, until_s = 7"
+    incidents = f'[{{ what = "crash", node = 1, {away} }}, {{ what = "pause", node = 2, {away} }}]'
+    scenario = SCENARIO.replace("range_m = 200", "range_m = 500").replace("selectivity = 0.5", "selectivity = 1.0")
+    emulated(tmp_path, f"{scenario}faults.incidents = {incidents}\n", "--duration", "12")
+    trace = roamcast.read_trace(tmp_path / "trace")
+    assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "return"]
+    got = {node: [row for row in trace.rows("delivered").to_pylist() if row["node"] == node] for node in (1, 2)}
+    assert not [row for row in got[1] if 4.2 < row["t"] < 7]
+    assert [row for row in got[1] if row["t"] > 7.5]
+    during = [row for row in got[2] if 4.2 < row["t"] - row["value"] < 6.8]
+    assert during  # a node that stops loses nothing: its socket holds what comes
+    assert all(row["t"] >= 6.9 for row in during)
 
 
 @needs_namespaces
@@ -103,6 +114,7 @@ def test_nothing_is_left_behind_when_it_is_killed(tmp_path: Path) -> None:
     assert len(children) >= 10  # a node and what keeps its namespace, five times
     process.kill()
     process.communicate()
+    assert not list(Path(tempfile.gettempdir()).glob("roamcast-emulation-*"))
     give_up = time.monotonic() + 20
     while any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children):
         assert time.monotonic() < give_up
@@ -114,6 +126,8 @@ def test_nothing_is_left_behind_when_it_is_killed(tmp_path: Path) -> None:
     [
         ({"nodes": 65}, "at most 64"),
         ({"duration_s": 4000.0}, "at most 3600"),
+        ({"faults": Faults(incidents=(Incident("slow", 1, 2.0, amount=0.1),))}, "'slow' is simulated only"),
+        ({"faults": Faults(dropper_share=0.1)}, "dropper_share: is simulated only"),
     ],
 )
 def test_what_cannot_be_emulated_is_refused(settings: dict[str, Any], named: str) -> None:

@@ -45,6 +45,7 @@ COMMANDS = {
     "sql": "Ask a campaign or a trace in SQL.",
     "monitor": "Watch the traces of live nodes while they grow.",
     "replay": "Play a recorded run in a web page.",
+    "watch": "Watch an emulation or live nodes in the replay page while they run.",
     "why": "Explain why a node did not get an event.",
     "advise": "Recommend a protocol and its parameters for a scenario.",
     "capacity": "Find the highest rate of publication that each protocol sustains.",

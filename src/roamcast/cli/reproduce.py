@@ -10,7 +10,7 @@ from roamcast.cli.campaign_progress import showing_progress
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
 from roamcast.papers.catalogue import figures_named
-from roamcast.papers.figure import Scale
+from roamcast.papers.figure import Platform, Scale
 from roamcast.papers.listing import Listed, listed
 from roamcast.papers.page import interval
 from roamcast.papers.reproduce import Reproduction
@@ -27,6 +27,9 @@ def reproduce(
     scale: Annotated[
         Scale, typer.Option(help="Smaller networks and shorter runs, or those of the paper. Seeds as needed in both.")
     ] = "quick",
+    on: Annotated[
+        Platform, typer.Option(help="Simulated, or with real nodes in real time, for the figures that can be.")
+    ] = "simulator",
     most: Annotated[
         int | None, typer.Option(help="At most this many seeds, also if claims stay undecided.", show_default=False)
     ] = None,
@@ -44,7 +47,7 @@ def reproduce(
     if show_list:
         _list(out, as_json)
         return
-    chosen = [figure for name in figures or [] for figure in figures_named(name)]
+    chosen = [figure for name in figures or [] for figure in figures_named(name, on)]
     if not chosen:
         raise ConfigurationError("figure: is missing; roamcast reproduce --list shows all")
     reproductions = [Reproduction(figure, scale, out, master=master, most=most) for figure in chosen]

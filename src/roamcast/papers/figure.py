@@ -9,8 +9,10 @@ import pandas as pd
 from pyspark.sql import SparkSession
 
 from roamcast.campaign.store import Store
+from roamcast.emulator.emulation import EmulationSettings
 
 Scale = Literal["quick", "paper"]
+Platform = Literal["simulator", "emulator"]
 Tables = dict[str, Any]
 """A campaign as a campaign file has it."""
 
@@ -19,6 +21,9 @@ X = float | str
 
 Values = dict[str, dict[X, float]]
 """Curves by label: x -> value."""
+
+EMULATED = "-emulated"
+"""What the names of figures on the emulator end with."""
 
 Statistic = Callable[[Values], float]
 Shape = Callable[[Values], Values]
@@ -100,6 +105,14 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     y_format: str = ""
     mark: Literal["line", "bar"] = "line"
     claims: tuple[Claim, ...] = ()
+    emulation: EmulationSettings | None = None  # None: it is simulated
+
+    @property
+    def command(self) -> list[str]:
+        """What a user types to reproduce it, but for the scale."""
+        if self.emulation is None:
+            return ["roamcast", "reproduce", self.id]
+        return ["roamcast", "reproduce", self.id.removesuffix(EMULATED), "--on", "emulator"]
 
     def campaign(self, scale: Scale) -> Tables:
         """The campaign with as many seeds as the paper has runs, whatever the scale: the most that are simulated."""

@@ -2,16 +2,32 @@
 
 A modulator that takes CPU time stands for the paper's variable load: with 15 consumers of all that 5 producers publish,
 each event makes 15 pieces of work, and its cost is chosen so that 5 brokers are busy for the given share on average.
+
+On the emulator (`overlay-13-emulated`, `overlay-14-emulated`) the modulator is a computation: the run-off model on a
+small grid, with more steps for more load. Every machine counts as a fiftieth of a core, so that 20 of them fit one
+computer; load is the CPU time that was measured. Routes are AODV's.
 """
 
+from collections.abc import Callable
 from functools import partial
 
+import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from roamcast.analysis.traces import RUN, of_kind
-from roamcast.papers.figure import Claim, Figure, Tables, Values, at_least, at_most, between
-from roamcast.papers.overlays_setting import OPPORTUNISTIC, PAPER, STATIC, CurveVariant, campaign, mean_hops, rows
+from roamcast.emulator.emulation import EmulationSettings
+from roamcast.papers.figure import EMULATED, Claim, Figure, Tables, Values, at_least, at_most, between
+from roamcast.papers.overlays_setting import (
+    OPPORTUNISTIC,
+    PAPER,
+    STATIC,
+    CurveVariant,
+    Measure,
+    campaign,
+    mean_hops,
+    rows,
+)
 
 BROKERS, PRODUCERS, CONSUMERS = 5, 5, 15
 RATE_PER_S = 0.4
@@ -23,10 +39,26 @@ BALANCED, UNBALANCED = "with load balancing", "without"
 BALANCING: Tables = {"adaptors": "topology,home-broker,load-balancing"}
 NEVER = 1e9  # a load that is never reached
 
+EMULATED_LOADS_13, EMULATED_LOADS_14 = (0.2, 0.5, 0.7), (0.5, 1.0)  # those that claims are about
+EMULATED_SEEDS = 4
+EMULATED_S = 60
+CPU_SHARE = 0.02
+GRID_COLUMNS = 10
+STEPS = 60  # of the run-off model at full load: 3 ms of a core, 0.17 s of a fiftieth
+EMULATED_NOTE = (
+    "With 20 real nodes in real time, 60 s a run. Modulators compute; loads are measured, and the average load on the "
+    "axis is what the computation should take on a machine of 2026."
+)
+
 SETTING = (
     "20 nodes roam 750 x 500 m at 1 to 20 m/s with pauses of 30 s; 5 are brokers, 5 publish, 15 subscribe. Brokers "
     "update every 5 s, clients look for a nearer broker every second; a broker counts as overloaded above 70 %."
 )
+
+
+def _computing(curve: str, load: float, parameters: Tables) -> CurveVariant:
+    steps = max(1, round(load * STEPS))
+    return CurveVariant(curve, load, {"modulator": f"runoff({GRID_COLUMNS}, plane, 60, {steps})"} | parameters)
 
 
 def _at(curve: str, load: float, parameters: Tables) -> CurveVariant:
@@ -34,8 +66,10 @@ def _at(curve: str, load: float, parameters: Tables) -> CurveVariant:
     return CurveVariant(curve, load, {"modulator": f"work({cost_s:.6f})"} | parameters)
 
 
-def _variants(curves: dict[str, Tables], loads: tuple[float, ...]) -> tuple[CurveVariant, ...]:
-    return tuple(_at(curve, load, parameters) for curve, parameters in curves.items() for load in loads)
+def _variants(
+    curves: dict[str, Tables], loads: tuple[float, ...], at: Callable[[str, float, Tables], CurveVariant] = _at
+) -> tuple[CurveVariant, ...]:
+    return tuple(at(curve, load, parameters) for curve, parameters in curves.items() for load in loads)
 
 
 def _difference(values: Values, load: float, curve: str, other: str) -> float:
@@ -75,15 +109,39 @@ def _campaign(variants: tuple[CurveVariant, ...], seeds: int, duration_s: int) -
     )
 
 
+def _emulated(figure: Figure, variants: tuple[CurveVariant, ...], measure: Measure) -> Figure:
+    """The figure on the emulator: the same network and claims, real nodes and computations."""
+    tables = _campaign(variants, EMULATED_SEEDS, EMULATED_S)
+    tables["scenario"]["workload"]["payload_bytes"] = 8 * GRID_COLUMNS**2
+    for contender in tables["protocols"]:
+        contender.update(unicast="aodv", machine_load=False)
+    return msgspec.structs.replace(
+        figure,
+        id=figure.id + EMULATED,
+        title=f"{figure.title}, emulated",
+        quick=tables,
+        paper_scale=tables,
+        quick_note=EMULATED_NOTE,
+        rows=partial(rows, measure, variants),
+        emulation=EmulationSettings(cpu_share=CPU_SHARE),
+    )
+
+
 def maximum_load(trace: DataFrame) -> DataFrame:
     """Per run the highest load that any broker had at any time, once the start is over."""
     readings = of_kind(trace, "structure").where((f.col("category") == "load") & (f.col("t") >= SETTLED_S))
     return readings.groupBy(RUN).agg(f.max("value").alias("value"))
 
 
+_CURVES_13: dict[str, Tables] = {
+    BALANCED: BALANCING,
+    UNBALANCED: {"adaptors": "topology,home-broker", "overload_threshold": NEVER},
+}
+_CURVES_14: dict[str, Tables] = {OPPORTUNISTIC: BALANCING, STATIC: {"adaptors": ""}}
+
+
 def _figure_13() -> Figure:
-    unbalanced: Tables = {"adaptors": "topology,home-broker", "overload_threshold": NEVER}
-    variants = partial(_variants, {BALANCED: BALANCING, UNBALANCED: unbalanced})
+    variants = partial(_variants, _CURVES_13)
     relief = partial(_difference, curve=BALANCED, other=UNBALANCED)
     return Figure(
         id="overlay-13",
@@ -130,7 +188,7 @@ def _figure_13() -> Figure:
 
 
 def _figure_14() -> Figure:
-    variants = partial(_variants, {OPPORTUNISTIC: BALANCING, STATIC: {"adaptors": ""}})
+    variants = partial(_variants, _CURVES_14)
     gain = partial(_difference, curve=OPPORTUNISTIC, other=STATIC)
     return Figure(
         id="overlay-14",
@@ -169,4 +227,9 @@ def _figure_14() -> Figure:
     )
 
 
-FIGURES = (_figure_13(), _figure_14())
+FIGURES = (
+    _figure_13(),
+    _figure_14(),
+    _emulated(_figure_13(), _variants(_CURVES_13, EMULATED_LOADS_13, _computing), maximum_load),
+    _emulated(_figure_14(), _variants(_CURVES_14, EMULATED_LOADS_14, _computing), mean_hops),
+)

@@ -21,8 +21,10 @@ from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision, measured_runs
 from roamcast.campaign.conduct import Conductor, Ending, Looks, Progress
+from roamcast.campaign.emulated import emulating
 from roamcast.campaign.store import Store
 from roamcast.campaign.text import campaign_text
+from roamcast.campaign.worker import simulate_runs
 from roamcast.errors import ConfigurationError
 from roamcast.papers.estimate import Observations, draw, judge
 from roamcast.papers.figure import Figure, Scale
@@ -49,7 +51,7 @@ class Reproduction:
         self._tables = figure.campaign(scale)
         file.write_text(campaign_text(self._tables), encoding="utf-8")
         self._most = most
-        self._command = ["roamcast", "reproduce", figure.id, "--scale", scale]
+        self._command = [*figure.command, "--scale", scale]
         self._conductor = Conductor(file, self.directory / "campaign", master=master)
         self._store = self._conductor.store
         self._plan = planned(self._tables["seeds"])
@@ -71,7 +73,11 @@ class Reproduction:
 
         looks = Looks(self._plan.rounds(self._most), enough)
         ending = self._conductor.conduct(
-            session, precise=Precision(session, self._store), looks=looks, on_progress=on_progress
+            session,
+            precise=Precision(session, self._store),
+            looks=looks,
+            on_progress=on_progress,
+            worker=simulate_runs if self.figure.emulation is None else emulating(self.figure.emulation),
         )
         assert self._summary is not None  # there is at least one look
         return self._kept(_with_failures(self._summary, self._store, ending))

@@ -79,7 +79,7 @@ class _Builder:
         end = self._rows("end")
         times_s = self.trace["t"].to_numpy()
         self.origin_s = 0.0 if recording.known.run is not None else float(times_s.min(initial=np.inf))
-        last_s = float((end["t"] if len(end) else self.trace["t"]).to_numpy().max(initial=0.0))
+        last_s = float((end if len(end) else _happened(self.trace))["t"].to_numpy().max(initial=self.origin_s))
         self.duration_s = max(last_s - self.origin_s, TICK_S)
         self.tick_s = max(TICK_S, self.duration_s / TICKS_MAX)
         self.addresses = _addresses(self.trace, int(end["count"][0].as_py()) if len(end) else 0)
@@ -122,6 +122,7 @@ class _Builder:
             "aspects": aspects,
             "labels": labels,
             "summary": summarise(self.trace),
+            "is_over": len(self._rows("end")) > 0,
         }
         return ReplayData(self.columns.packed(header), found)
 
@@ -339,6 +340,12 @@ def _filled(rows: pa.Table, column: str, missing: float) -> Numbers:
     values: Any = rows[column]
     filled: Numbers = pc.fill_null(values, missing).to_numpy()
     return filled
+
+
+def _happened(trace: pa.Table) -> pa.Table:
+    """The rows up to now: an emulation says in advance where its nodes will be."""
+    rows = trace.filter(pc.not_equal(trace["kind"], pa.scalar("position")))
+    return rows if len(rows) else trace
 
 
 def _addresses(trace: pa.Table, count: int) -> npt.NDArray[np.int64]:

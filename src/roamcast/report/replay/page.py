@@ -1,8 +1,9 @@
 """The page: one HTML document with program, style and recording inside.
 
 It is the same document whether it is served or exported, and it forbids itself every connection by a content security
-policy. The modules in `web/` import each other as `replay/name.js`; an import map says that these names stand for
-`data:` addresses, so they need neither a server nor a bundler.
+policy. Only the page of a network that still runs (`roamcast watch`) may ask its own server for the newest recording.
+The modules in `web/` import each other as `replay/name.js`; an import map says that these names stand for `data:`
+addresses, so they need neither a server nor a bundler.
 
 What comes from a trace stands in the page only as base64 (see `columns`); the program puts it on the screen as text,
 never as markup.
@@ -16,13 +17,15 @@ import msgspec
 _WEB = files("roamcast.report.replay") / "web"
 
 
-def replay_page(packed: str) -> str:
-    """The whole document around a packed recording."""
+def replay_page(packed: str, *, live: bool = False) -> str:
+    """The whole document around a packed recording; a `live` one asks its server for what is new."""
     modules = sorted(entry.name for entry in _WEB.iterdir() if entry.name.endswith(".js"))
     imports = {f"replay/{name}": _address(name) for name in modules}
     parts = {
         "{{style}}": _text("replay.css"),
         "{{imports}}": msgspec.json.encode({"imports": imports}).decode(),
+        "{{connect}}": "; connect-src 'self'" if live else "",
+        "{{live}}": ' data-live="true"' if live else "",
         "{{recording}}": packed,
     }
     page = _text("page.html")

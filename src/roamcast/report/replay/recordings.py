@@ -62,11 +62,26 @@ def open_recording(directory: Path, run_id: str | None = None) -> Recording:
     return Recording(chosen, trace.filter(pc.equal(trace["run_id"], pa.scalar(chosen.run_id))), known)
 
 
+def open_live(directory: Path) -> Recording:
+    """What a network has written so far. Nodes that each keep a trace of their own are one run."""
+    trace = _read(directory)
+    about = _decoded(read_about(directory))
+    name = str(trace["run_id"][0])
+    known = RecordedRun(name) if about is None else RecordedRun(name, about.protocol, about.seed, run=about)
+    is_end = pc.equal(trace["kind"], pa.scalar("end"))
+    if pc.sum(is_end).as_py() < len(_traces(directory)):  # it is over when all have ended
+        trace = trace.filter(pc.invert(is_end))
+    return Recording(known, trace, [known])
+
+
 def _read(directory: Path) -> pa.Table:
-    below = sorted({kind.parent for kind in directory.glob("*/kind=*")})
-    if below and not any(directory.glob("kind=*")):
-        return pa.concat_tables([read_trace(each) for each in below])
-    return read_trace(directory)
+    return pa.concat_tables([read_trace(each) for each in _traces(directory)])
+
+
+def _traces(directory: Path) -> list[Path]:
+    """The directory, if it holds a trace itself; else those below it that do."""
+    below = sorted({kind.parent for kind in directory.glob("[!.]*/kind=*")})
+    return below if below and not any(directory.glob("kind=*")) else [directory]
 
 
 def _from_campaign(store: Store, run_id: str | None) -> Recording:

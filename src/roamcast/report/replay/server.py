@@ -1,6 +1,6 @@
-"""Serves the page on this machine only: one document at one address.
+"""Serves the page on this machine only: one document at one address, and for a network that runs, what is new.
 
-It listens on 127.0.0.1 only, answers nothing but its one document, and only if it was asked for by its own name: a
+It listens on 127.0.0.1 only, answers nothing else, and only if it was asked for by its own name: a
 page from elsewhere that makes its host name point here gets nothing.
 """
 
@@ -19,6 +19,7 @@ class ReplayServer(ThreadingHTTPServer):
 
     def __init__(self, page: str, port: int = 0) -> None:
         self.page = page.encode()
+        self.recording = b""  # at /recording; nothing: there is none
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -43,18 +44,23 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self.server.names:
             self.send_error(HTTPStatus.FORBIDDEN)
             return
-        if self.path.partition("?")[0] != "/":
+        path = self.path.partition("?")[0]
+        if path == "/":
+            body, kind = self.server.page, "text/html; charset=utf-8"
+        elif path == "/recording" and self.server.recording:
+            body, kind = self.server.recording, "text/plain; charset=us-ascii"
+        else:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(self.server.page)))
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.end_headers()
         if with_body:
-            self.wfile.write(self.server.page)
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """No log line per request."""

@@ -22,6 +22,8 @@ const GLOW_MAX_S = 2; // of recorded time, so that fast playing does not pile ev
 const FOLLOW_S = 7; // of watching: how long the chosen event's journey takes in slow motion
 const LEAD = 0.08; // of its journey: how much earlier the slow motion begins
 const FRAME_S_MAX = 0.1; // a page that was asleep does not jump
+const ASK_MS = 2000; // how often the page of a network that runs asks for what is new
+const BEHIND_S = 3; // how far behind the newest it plays, so that it need not wait
 
 export async function start() {
   const app = new App(await unpack(document.getElementById("recording").textContent));
@@ -29,17 +31,31 @@ export async function start() {
   app.run();
   if (!window.matchMedia("(prefers-reduced-motion: reduce)").matches) app.play();
   window.replay = app; // for the console, and for tests
+  if (document.documentElement.dataset.live) watch(app);
   document.documentElement.dataset.ready = "true";
+}
+
+// A network that still runs: the recording grows, and the page follows its end unless the user looks at something else.
+async function watch(app) {
+  app.seek(app.recording.duration - BEHIND_S);
+  app.play();
+  while (!app.recording.header.is_over) {
+    await new Promise((resume) => setTimeout(resume, ASK_MS));
+    try {
+      const answer = await fetch("/recording");
+      if (!answer.ok) break;
+      app.renew(await unpack(await answer.text()));
+    } catch {
+      break; // nobody serves it any more: what came stays
+    }
+  }
 }
 
 class App {
   constructor(recording) {
     const light = window.matchMedia("(prefers-color-scheme: light)").matches;
     document.documentElement.dataset.theme = light ? "light" : "dark";
-    this.recording = recording;
     this.palette = new Palette();
-    this.aspects = aspectsOf(recording);
-    this.moment = new Moment(recording, this.aspects);
     this.t = 0;
     this.speed = 1;
     this.playing = false;
@@ -47,11 +63,36 @@ class App {
     this.hover = -1;
     this.held = false; // while a panel is pressed it must not change under the finger
     this.layers = { links: true, publishers: true, names: true, deliveries: true, frames: recording.header.has_raw_frames };
-    recording.header.labels.forEach(({ category }, number) => {
-      this.layers[`frame:${number}`] = category !== "link"; // acknowledgements and the like only on demand
-    });
-    for (const { name, isShownAtFirst } of this.aspects) this.layers[`aspect:${name}`] = isShownAtFirst;
     this.view = new View(document.getElementById("network"), recording.header.bounds_m);
+    this.#take(recording);
+  }
+
+  // A longer recording of the same run. Who looked at its end goes on doing so.
+  renew(recording) {
+    const before = this.recording;
+    const atEnd = this.t >= before.duration - 2 * BEHIND_S;
+    const isSame = before.header.nodes.join() === recording.header.nodes.join();
+    if (!isSame) this.selection = null; // nodes have other places in the list now
+    if (String(before.header.bounds_m) !== String(recording.header.bounds_m)) {
+      this.view = new View(document.getElementById("network"), recording.header.bounds_m);
+    }
+    this.hover = -1;
+    this.#take(recording);
+    if (atEnd && !recording.header.is_over) {
+      if (this.t < recording.duration - 2 * BEHIND_S) this.seek(recording.duration - BEHIND_S);
+      this.playing = true;
+    }
+    this.stale = true;
+  }
+
+  #take(recording) {
+    this.recording = recording;
+    this.aspects = aspectsOf(recording);
+    this.moment = new Moment(recording, this.aspects);
+    recording.header.labels.forEach(({ category }, number) => {
+      this.layers[`frame:${number}`] ??= category !== "link"; // acknowledgements and the like only on demand
+    });
+    for (const { name, isShownAtFirst } of this.aspects) this.layers[`aspect:${name}`] ??= isShownAtFirst;
     this.scene = new Scene(this.view, recording, this.moment, this.aspects, this.palette);
     this.timeline = new Timeline(document.getElementById("timeline"), recording, this.palette);
     this.legend = new Legend(document.getElementById("layers"), this);
@@ -189,6 +230,7 @@ class App {
       header.has_positions ? null : "only contacts known, places invented",
       ...Object.entries(header.settings).map(([name, value]) => `${name} ${value}`),
     ];
+    if (document.documentElement.dataset.live) words.unshift(header.is_over ? "over" : "live");
     document.title = `${title} · Roamcast replay`;
     document.getElementById("title").textContent = title;
     document.getElementById("subtitle").textContent = words.filter(Boolean).join(" · ");
