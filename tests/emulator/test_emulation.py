@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ needs_namespaces = pytest.mark.skipif(why_impossible() is not None, reason=str(w
 
 def emulator(scenario: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "roamcast", "emulate", str(scenario), "--out", str(out), "--json", *options]
-    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "TMPDIR": str(out.parent)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -114,7 +113,7 @@ def test_nothing_is_left_behind_when_it_is_killed(tmp_path: Path) -> None:
     assert len(children) >= 10  # a node and what keeps its namespace, five times
     process.kill()
     process.communicate()
-    assert not list(Path(tempfile.gettempdir()).glob("roamcast-emulation-*"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scenario.toml", "trace"]
     give_up = time.monotonic() + 20
     while any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children):
         assert time.monotonic() < give_up

@@ -53,6 +53,9 @@ def run(
     ],
     master: Master = "local[*]",
     conf: Conf = None,
+    on: Annotated[
+        Literal["simulator", "emulator"], typer.Option(help="Simulate, or run real nodes in real time, one by one.")
+    ] = "simulator",
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Simulate failed runs again.")] = False,
     report: Annotated[bool, typer.Option(help="Write DIR/report.html at the end.")] = True,
     as_json: AsJson = False,
@@ -60,9 +63,12 @@ def run(
     """Simulate whatever of the campaign is not there yet, and write the report."""
     from roamcast.analysis.analyse import Precision, analyse
     from roamcast.campaign.conduct import Conductor
+    from roamcast.campaign.emulated import emulating
     from roamcast.campaign.execute import CampaignStoppedError
     from roamcast.campaign.session import parsed_settings, spark_session
+    from roamcast.campaign.worker import simulate_runs
     from roamcast.cli.campaign_progress import showing_progress
+    from roamcast.emulator.emulation import USUAL
     from roamcast.report.campaign_page import write_report
 
     settings = parsed_settings(conf or [])
@@ -84,6 +90,7 @@ def run(
                     on_progress=on_progress,
                     on_damage=_tell_damages,
                     tell=_say,
+                    worker=simulate_runs if on == "simulator" else emulating(USUAL),
                     retry_failed=retry_failed,
                 )
             if report and len(ending.failed) < ending.planned:

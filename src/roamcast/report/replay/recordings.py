@@ -68,9 +68,9 @@ def open_live(directory: Path) -> Recording:
     about = _decoded(read_about(directory))
     name = str(trace["run_id"][0])
     known = RecordedRun(name) if about is None else RecordedRun(name, about.protocol, about.seed, run=about)
-    is_end = pc.equal(trace["kind"], pa.scalar("end"))
-    if pc.sum(is_end).as_py() < len(_traces(directory)):  # it is over when all have ended
-        trace = trace.filter(pc.invert(is_end))
+    ended = trace.filter(pc.equal(trace["kind"], pa.scalar("end")))
+    if len(ended) < len(_traces(directory)):  # it is over when all have ended
+        trace = trace.filter(pc.not_equal(trace["kind"], pa.scalar("end")))
     return Recording(known, trace, [known])
 
 
