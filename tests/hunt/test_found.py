@@ -12,7 +12,7 @@ from roamcast.interests import Intervals
 from roamcast.protocols.api import Site
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.testing import TinyNet, line
-from roamcast.testing.host import TestHost
+from roamcast.testing.host import TestHost as Host
 from roamcast.world.incident import Incident
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
@@ -55,8 +55,8 @@ def test_an_interest_that_was_lost_behind_the_link_is_reported_again(protocol: s
 def test_a_timer_that_fires_an_instant_early_starts_no_endless_loop(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By rounding, a timer for a due time may fire just before it. Waymark set it again, for the same instant, forever."""
-    monkeypatch.setattr(TestHost, "now", lambda host: floor(host._net.now_s * 1e7) / 1e7)
+    """By rounding, a timer may fire just before its due time. Waymark then set it again for the same instant, forever."""
+    monkeypatch.setattr(Host, "now", lambda host: floor(host._net.now_s * 1e7) / 1e7)
     place = {node: (100.0 * node, 50.0) for node in range(5)}
     net: TinyNet[Any] = TinyNet(
         line(5),

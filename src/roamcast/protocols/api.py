@@ -76,7 +76,8 @@ NOBODY: Final = -1
 """Means "no node" where an address is expected."""
 
 INSTANT_S: Final = 1e-6
-"""By rounding, a timer may fire this much early on its node's clock. Allow for it when comparing `now()` with a due time."""
+"""By rounding, a timer may fire this much early on its node's clock. Allow for that when comparing `now()` to
+a due time."""
 
 PLAIN_CHANNEL: Final = 0
 """The channel of all subscriptions that have no function of their own."""
