@@ -10,6 +10,8 @@ from roamcast.checkers import check_deliveries
 from roamcast.hunt.draw import HUNTED
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Site
+from roamcast.protocols.trees.messages import Subscription
+from roamcast.protocols.trees.standing import NEWBORN
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.testing import TinyNet, line
 from roamcast.testing.host import TestHost as Host
@@ -80,3 +82,12 @@ def test_a_timer_that_fires_an_instant_early_starts_no_endless_loop(
     for number in range(20):
         net.publish(number % 5, float(number))
         net.run(0.5)
+
+
+@pytest.mark.parametrize("protocol", ["ps-maodv", "sp-combo", "dsapst", "somer", "somer-plus"])
+def test_a_node_that_is_in_no_tree_takes_no_children(protocol: str) -> None:
+    """A node that returns may get the answer to an offer of its earlier life. It listed a child that stood above it."""
+    net: TinyNet[Any] = TinyNet(line(2), protocol, {"start_within_s": 5.0}, seed=1, language="intervals")
+    late = max((0, 1), key=lambda node: net.node(node).standing == NEWBORN)
+    net.host(late).arrives(1 - late, Subscription(Intervals.of((0, 100))))
+    assert list(net.node(late).children) == []
