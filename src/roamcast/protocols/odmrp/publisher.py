@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.fields import HOPS_MAX
-from roamcast.protocols.api import Host
+from roamcast.protocols.api import INSTANT_S, Host
 from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.context import entries_in, questions_as_context
@@ -54,7 +54,6 @@ class PublisherTimer(StrEnum):
 
 LISTINGS: Final = 1 << 16
 SEQUENCES: Final = 1 << 31
-INSTANT_S: Final = 1e-9  # a timer may fire this much early, by rounding
 
 NO_MEMBER: Final = "no-member"  # an event that no member wants does not leave
 

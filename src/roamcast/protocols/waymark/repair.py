@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from roamcast.events import Event
-from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.api import INSTANT_S, NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.jitter import shortened
 from roamcast.protocols.waymark.links import Links
@@ -185,8 +185,8 @@ class Repair(Component):
     def _remind_leaves(self, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
         if awaited is not None:
-            now = self.host.now()
-            groups: list[tuple[int, ...]] = [(leaf,) for leaf, due_s in sorted(awaited.leaves.items()) if due_s <= now]
+            by_s = self.host.now() + INSTANT_S
+            groups: list[tuple[int, ...]] = [(leaf,) for leaf, due_s in sorted(awaited.leaves.items()) if due_s <= by_s]
             for group in groups:
                 del awaited.leaves[group[0]]
             self._remind(awaited, groups)
