@@ -55,7 +55,7 @@ def test_an_interest_that_was_lost_behind_the_link_is_reported_again(protocol: s
 def test_a_timer_that_fires_an_instant_early_starts_no_endless_loop(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By rounding, a timer for a due time may fire just before it. Waymark set it again, for the same instant, forever."""
+    """Rounding may make a timer fire just before it is due. Waymark then set it again for the same instant, forever."""
     monkeypatch.setattr(TestHost, "now", lambda host: floor(host._net.now_s * 1e7) / 1e7)
     place = {node: (100.0 * node, 50.0) for node in range(5)}
     net: TinyNet[Any] = TinyNet(

@@ -273,7 +273,7 @@ class Membership(Component):
         )
 
     def absorb(self, root: int) -> None:
-        """The members of that root's tree shall join this node."""
+        """Makes the members of that root's tree join this node."""
         self._absorbs = root
         self.send_refresh()
 
