@@ -41,7 +41,7 @@ PERIOD_MIN_S: Final = 0.05
 PERIOD_MAX_S: Final = 1.0
 
 
-class Links:
+class RadioLinks:
     def __init__(
         self, signal: "AnySignal", range_m: float, floor_db: float, movements: "Movements", random: Random
     ) -> None:
@@ -137,7 +137,7 @@ class Links:
         return np.where(forward, drawn, drawn[reverse])
 
     def _decorrelate(self, moved_m: Any) -> None:
-        """Nodes have moved by so much since the last update."""
+        """Nodes have moved by `moved_m` metres each since the last update."""
         if not moved_m.any():
             return
         correlation = np.exp((moved_m[self._senders] + moved_m[self._receivers]) / -self._correlation_m)
@@ -147,7 +147,7 @@ class Links:
         )
 
     def powers(self, sender: int) -> dict[int, float]:
-        """By receiver, for everybody who is reached or disturbed."""
+        """By receiver, for every node that is reached or disturbed."""
         return {**self._near.row(sender), **self._far.row(sender)}
 
     def gains_db(self, t_s: float) -> dict[tuple[int, int], float]:
