@@ -41,7 +41,7 @@ PERIOD_MIN_S: Final = 0.05
 PERIOD_MAX_S: Final = 1.0
 
 
-class Links:
+class RadioLinks:
     def __init__(
         self, signal: "AnySignal", range_m: float, floor_db: float, movements: "Movements", random: Random
     ) -> None:
@@ -50,10 +50,12 @@ class Links:
         self._movements = movements
         self._normal: Any = np.random.RandomState(random.getrandbits(32)).standard_normal  # the same in every numpy
         self._deviation_db = signal.shadowing_db
-        self._symmetric = signal.symmetric
         self._correlation_m = signal.correlation_m
         self._floor_db = floor_db
         self._measured: dict[tuple[int, int], float] = {(a, b): db for a, b, db in signal.links_db}
+        if signal.symmetric:
+            self._measured = {(b, a): db for (a, b), db in self._measured.items()} | self._measured
+        self._symmetric = signal.symmetric and all(self._measured[b, a] == db for (a, b), db in self._measured.items())
         luck_db = max(self._measured.values(), default=REACH_DEVIATIONS * signal.shadowing_db)
         self._reach_m = self._path_loss.distance_m(-floor_db - max(0.0, luck_db))
         # What was listed: channels, which have a gain of their own, and the links that use them. A channel is a pair of
@@ -132,7 +134,7 @@ class Links:
     def _shadowing(self, keys: Any) -> Any:
         """The gain of every channel: as it was, for those listed before."""
         if self._measured:
-            return np.array([self._measured_db(key // self.nodes, key % self.nodes) for key in keys.tolist()])
+            return np.array([self._measured.get(divmod(key, self.nodes), 0.0) for key in keys.tolist()])
         if not self._deviation_db:
             return np.zeros(len(keys))
         gains_db = self._normal(len(keys)) * self._deviation_db
@@ -142,14 +144,8 @@ class Links:
             gains_db = np.where(known[places] == keys, self._gains_db[places], gains_db)
         return gains_db
 
-    def _measured_db(self, sender: int, receiver: int) -> float:
-        gain_db = self._measured.get((sender, receiver))
-        if gain_db is None and self._symmetric:
-            gain_db = self._measured.get((receiver, sender))
-        return 0.0 if gain_db is None else gain_db
-
     def _decorrelate(self, moved_m: Any) -> None:
-        """Nodes have moved by so much since the last update."""
+        """Nodes have moved by `moved_m` metres each since the last update."""
         if not moved_m.any():
             return
         shares = np.exp(moved_m / -self._correlation_m)
