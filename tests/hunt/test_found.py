@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roamcast.checkers import check_deliveries
+from roamcast.hunt.accountant import account
 from roamcast.hunt.draw import HUNTED
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Site
@@ -91,3 +92,22 @@ def test_a_node_that_is_in_no_tree_takes_no_children(protocol: str) -> None:
     late = max((0, 1), key=lambda node: net.node(node).standing == NEWBORN)
     net.host(late).arrives(1 - late, Subscription(Intervals.of((0, 100))))
     assert list(net.node(late).children) == []
+
+
+def test_a_broker_whose_clock_jumps_goes_on_serving_its_consumers() -> None:
+    """Overlays forgot a consumer that seemed silent for an hour, and its broker was never asked for it again."""
+    jump = Incident(what="clock-jump", node=0, from_s=20.0, amount=3600.0)
+    scenario = Scenario(
+        nodes=3,
+        area_m=(300.0, 100.0),
+        duration_s=120.0,
+        mobility=Mobility(model="static", positions_m=((50.0, 50.0), (150.0, 50.0), (250.0, 50.0))),
+        radio=Ideal(range_m=120.0),
+        workload=Workload(publishers=1, selectivity=1.0, rate_per_s=5.0, payload_bytes=400),
+        faults=Faults(incidents=(jump,)),
+    )
+    run = Run(scenario=scenario, protocol="overlays", parameters={"broker_share": 1.0})
+    books = account(simulate(run).recorder.table())
+    late = [debt for debt in books.debts if debt.published_s > 80.0]
+    assert late
+    assert all((debt.event_id, debt.node) in books.delays_s for debt in late)
