@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
+import msgspec
 import pytest
 
 from roamcast.trace.measures import BREAKDOWNS, RUN_FACTS, RUN_MEASURES
@@ -38,7 +39,8 @@ def test_stored_rows_say_what_the_summary_says() -> None:
 
 @pytest.mark.parametrize("raw_frames", [False, True])
 def test_a_recorder_and_its_table_have_the_same_summary(raw_frames: bool) -> None:
-    recorder = simulate(Run(scenario=SCENARIO, protocol="odmrp"), raw_frames=raw_frames).recorder
+    busy = msgspec.structs.replace(SCENARIO, workload=Workload(rate_per_s=80, utility="50ms"))
+    recorder = simulate(Run(scenario=busy), raw_frames=raw_frames).recorder
     assert len(recorder) > BATCH_ROWS or not raw_frames, "rows of several batches"
     assert summarise(recorder) == summarise(recorder.table())
 
