@@ -1,5 +1,7 @@
 """What the hunt found, each as small as it was shrunk: it must not come back."""
 
+from collections import Counter
+from math import floor
 from typing import Any
 
 import pytest
@@ -7,8 +9,10 @@ import pytest
 from roamcast.checkers import check_deliveries
 from roamcast.hunt.draw import HUNTED
 from roamcast.interests import Intervals
+from roamcast.protocols.api import Site
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.testing import TinyNet, line
+from roamcast.testing.host import TestHost
 from roamcast.world.incident import Incident
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
@@ -45,3 +49,34 @@ def test_an_interest_that_was_lost_behind_the_link_is_reported_again(protocol: s
     net.node(parent).children.put(child, None, net.host(parent).now())  # as if the report had never come
     net.run(8.0)
     assert net.node(parent).children.interest(child) == Intervals.of((0, 100))
+
+
+@pytest.mark.parametrize("protocol", HUNTED)
+def test_a_timer_that_fires_an_instant_early_starts_no_endless_loop(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By rounding, a timer for a due time may fire just before it. Waymark set it again, for the same instant, forever."""
+    monkeypatch.setattr(TestHost, "now", lambda host: floor(host._net.now_s * 1e7) / 1e7)
+    place = {node: (100.0 * node, 50.0) for node in range(5)}
+    net: TinyNet[Any] = TinyNet(
+        line(5),
+        protocol,
+        loss=0.3,
+        positions_m=place,
+        site=Site(500.0, 100.0, 150.0),
+        oracle=True,
+        language="intervals",
+    )
+    times: Counter[float] = Counter()
+
+    def count() -> None:
+        times[round(net.now_s, 4)] += 1
+        assert times[round(net.now_s, 4)] < 1000, f"more than 1000 things are due at {net.now_s} s"
+
+    net.check(count)
+    for node in (0, 2, 4):
+        net.subscribe(node, Intervals.of((0, 100)))
+    net.run(10.0)
+    for number in range(20):
+        net.publish(number % 5, float(number))
+        net.run(0.5)

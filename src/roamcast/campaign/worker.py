@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from roamcast.campaign.commits import DONE, FAILED, File, Outcome, digest_of
+from roamcast.campaign.commits import DONE, FAILED, File, RunOutcome, digest_of
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.store import Written
@@ -51,7 +51,7 @@ class TaskWriter:
         self._waiting: list[pa.RecordBatch] = []
         self._part = 0
         self.files: list[File] = []
-        self.runs: list[Outcome] = []
+        self.runs: list[RunOutcome] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
         outcome = _outcome(rows)
@@ -126,12 +126,12 @@ def outcome_row(name: str, status: str, detail: str, wall_s: float, rows: int) -
     return pa.RecordBatch.from_pylist([{"run_id": name} | row], schema=SCHEMA)
 
 
-def _outcome(rows: pa.RecordBatch) -> Outcome | None:
+def _outcome(rows: pa.RecordBatch) -> RunOutcome | None:
     """What the rows say, if they are the one row that ends a run."""
     if rows.num_rows != 1 or rows["kind"][0].as_py() != "run":
         return None
     [row] = rows.to_pylist()
-    return Outcome(row["run_id"], row["category"], row["detail"], row["value"], row["count"])
+    return RunOutcome(row["run_id"], row["category"], row["detail"], row["value"], row["count"])
 
 
 def explain(error: BaseException) -> str:

@@ -55,6 +55,7 @@ from roamcast.protocols.parameters import Parameters, Site, require
 from roamcast.seeds import Random
 
 __all__ = [
+    "INSTANT_S",
     "NOBODY",
     "PLAIN_CHANNEL",
     "Category",
@@ -73,6 +74,9 @@ __all__ = [
 
 NOBODY: Final = -1
 """Means "no node" where an address is expected."""
+
+INSTANT_S: Final = 1e-6
+"""By rounding, a timer may fire this much early on its node's clock. Allow for it when comparing `now()` with a due time."""
 
 PLAIN_CHANNEL: Final = 0
 """The channel of all subscriptions that have no function of their own."""
@@ -149,7 +153,7 @@ class Host(ABC):
 
     @abstractmethod
     def set_timer(self, delay_s: float, timer: Timer) -> None:
-        """`on_timer(timer)` after `delay_s`; if it is pending already, it moves."""
+        """`on_timer(timer)` after `delay_s`, at most `INSTANT_S` early; if it is pending already, it moves."""
 
     @abstractmethod
     def cancel_timer(self, timer: Timer) -> None:

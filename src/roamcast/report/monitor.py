@@ -52,7 +52,7 @@ class Window(msgspec.Struct, frozen=True):
     pending: int  # expected, not settled, not arrived yet
 
 
-class State(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True):
     """What is known at one look."""
 
     nodes: int  # that have written anything
@@ -80,7 +80,7 @@ class TraceWatch:
         self._traces: set[str] = set()
         self._ended: set[str] = set()
 
-    def look(self) -> State:
+    def look(self) -> Snapshot:
         """Reads what is new, and says how things stand."""
         end = latest(self._places)
         for kind, path in files_between(self._position, end):
@@ -95,13 +95,13 @@ class TraceWatch:
         self._position = end
         return self._state()
 
-    def _state(self) -> State:
+    def _state(self) -> Snapshot:
         table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
         self._tables = [table]
         relations = TraceRelations.of_trace(table)
         evaluator = Evaluator(relations)
         watermark_s = self._watermark_s()
-        return State(
+        return Snapshot(
             nodes=len(self._traces),
             ended=len(self._ended),
             rows=len(table),
@@ -156,7 +156,7 @@ class TraceWatch:
         return np.floor(times_s / self._window_s)
 
 
-def page(state: State, now: datetime | None = None, *, refresh_s: float | None = None) -> str:
+def page(state: Snapshot, now: datetime | None = None, *, refresh_s: float | None = None) -> str:
     """One HTML page that needs no network. While the network lives, a browser loads it again by itself."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True

@@ -25,7 +25,7 @@ from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
 from roamcast.world.fragmentation import Fragmentation
-from roamcast.world.positioning import Whereabouts
+from roamcast.world.positioning import ReportedPositions
 from roamcast.world.processing import Processor, factor
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scenario import Processing, Security
@@ -44,7 +44,7 @@ class HostServices:
         oracle: Oracle,
         scheduler: Scheduler,
         medium: Medium,
-        whereabouts: Whereabouts,
+        whereabouts: ReportedPositions,
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
         processing: Processing,

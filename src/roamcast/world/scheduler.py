@@ -34,7 +34,7 @@ class Due(ABC):
         """Its time has come."""
 
 
-class Call(Due):
+class ScheduledCall(Due):
     """A function that is to be called with an argument."""
 
     __slots__ = ("_argument", "_callback")
@@ -47,12 +47,12 @@ class Call(Due):
         self._callback(self._argument)
 
 
-class Entry:
+class QueueEntry:
     """What is due when, and the entry after it."""
 
     __slots__ = ("after", "t", "what")
 
-    def __init__(self, t: float, what: Due | None, after: "Entry | None") -> None:
+    def __init__(self, t: float, what: Due | None, after: "QueueEntry | None") -> None:
         self.t = t
         self.what = what  # None: here a slot begins
         self.after = after
@@ -66,14 +66,14 @@ class Scheduler:
         self.events = 0  # calls made so far
         self._open_from_s = 0.0  # the open span
         self._open_until_s = 0.0
-        self._slots = [Entry(0.0, None, None) for _ in range(SLOTS)]  # of the open span
+        self._slots = [QueueEntry(0.0, None, None) for _ in range(SLOTS)]  # of the open span
         self._place = 0  # before this one the slots are empty
-        self._spare: Entry | None = None  # entries to be used again, as a chain
+        self._spare: QueueEntry | None = None  # entries to be used again, as a chain
         self._later: dict[int, list[tuple[float, Due]]] = {}  # by number of the span
         self._spans: list[int] = []  # the numbers of these, a heap
 
     def at(self, t: float, callback: Callable[[Any], None], argument: Any) -> None:
-        self.put(t, Call(callback, argument))
+        self.put(t, ScheduledCall(callback, argument))
 
     def put(self, t: float, what: Due) -> None:
         """`what.due()` at `t`."""
@@ -88,7 +88,7 @@ class Scheduler:
             after = after.after
         entry = self._spare
         if entry is None:
-            before.after = Entry(t, what, after)
+            before.after = QueueEntry(t, what, after)
         else:
             self._spare = entry.after
             entry.t = t
@@ -134,7 +134,7 @@ class Scheduler:
             what.due()
         self.now = until_s
 
-    def _next_slot(self, until_s: float) -> Entry | None:
+    def _next_slot(self, until_s: float) -> QueueEntry | None:
         """The next slot in which something is due; none if nothing is due in the spans that begin by `until_s`."""
         while True:
             for place in range(self._place, SLOTS):
@@ -154,4 +154,4 @@ class Scheduler:
         later.sort(key=_by_time)
         for t, what in reversed(later):  # each goes before what hangs in its slot already
             slot = self._slots[int((t - self._open_from_s) * SLOTS_PER_S)]
-            slot.after = Entry(t, what, slot.after)
+            slot.after = QueueEntry(t, what, slot.after)

@@ -16,7 +16,7 @@ from roamcast.protocols.overlays.messages import Announce, Registration, Registr
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 
 
-class Announcements(Component):
+class SourceAnnouncements(Component):
     def __init__(
         self,
         host: Host,

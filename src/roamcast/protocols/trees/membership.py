@@ -31,7 +31,7 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.trees.dissemination import Dissemination
 from roamcast.protocols.trees.joining import Joining
 from roamcast.protocols.trees.messages import Disown, JoinRequest, Leave, Refresh, Subscription
-from roamcast.protocols.trees.metrics import Offer
+from roamcast.protocols.trees.metrics import ParentOffer
 from roamcast.protocols.trees.neighbours import Neighbours
 from roamcast.protocols.trees.parameters import TreeParameters
 from roamcast.protocols.trees.place import Place
@@ -200,7 +200,7 @@ class Membership(Component):
 
     # -- joining -------------------------------------------------------------------------------------------------
 
-    def _take_offer(self, offer: Offer, keeps_former: bool) -> None:
+    def _take_offer(self, offer: ParentOffer, keeps_former: bool) -> None:
         self.become_member(offer.parent, offer.root, offer.standing, keeps_former)
 
     def _search_again(self) -> None:
@@ -287,7 +287,7 @@ class Membership(Component):
             self._follow(message, offered)
         elif place.role == "searching":
             if place.may_follow(message.root, offered):
-                self.joining.take_passing_offer(Offer(sender, message.root, offered))
+                self.joining.take_passing_offer(ParentOffer(sender, message.root, offered))
         elif message.root != place.root:
             if place.may_follow(message.root, offered) and self.policy.follows(message):
                 self._absorbs = message.absorbs

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roamcast.events import NUMBER_BITS
-from roamcast.report.replay.columns import Columns, Texts
+from roamcast.report.replay.columns import Columns, TextTable
 from roamcast.report.replay.layout import laid_out
 from roamcast.report.replay.recordings import Recording
 from roamcast.trace.arrow import rows_of_table
@@ -76,7 +76,7 @@ class _Builder:
         self.recording = recording
         self.trace = recording.trace
         self.columns = Columns()
-        self.texts = Texts()
+        self.texts = TextTable()
         end = self._rows("end")
         times_s = self.trace["t"].to_numpy()
         self.origin_s = 0.0 if recording.known.run is not None else float(times_s.min(initial=np.inf))

@@ -41,7 +41,7 @@ PERIOD_MIN_S: Final = 0.05
 PERIOD_MAX_S: Final = 1.0
 
 
-class Links:
+class RadioLinks:
     def __init__(
         self, signal: "AnySignal", range_m: float, floor_db: float, movements: "Movements", random: Random
     ) -> None:

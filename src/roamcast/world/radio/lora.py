@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.topology import Topology
@@ -117,7 +117,7 @@ class LoraMedium(Medium):
         random: Random,
         loss: float,
         settings: LoraSettings,
-        links: Links | None,
+        links: RadioLinks | None,
         nakagami_shape: float,
     ) -> None:
         super().__init__(scheduler, topology, random, loss, PHY_BYTES_MAX - settings.overhead_bytes)

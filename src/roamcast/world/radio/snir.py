@@ -22,7 +22,7 @@ from roamcast.seeds import Random
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import DETECT_S, DcfSettings
 from roamcast.world.radio.interference import Interference
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.station import Arrival, DcfFrame, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
@@ -44,7 +44,7 @@ class SnirMedium(DcfMedium):
         frame_bytes_max: int,
         settings: DcfSettings,
         interference: Interference,
-        links: Links,
+        links: RadioLinks,
         thermal_noise: float,
         nakagami_shape: float,
     ) -> None:
