@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from roamcast.analysis.chains import causal_graphs
 from roamcast.trace import chains
-from roamcast.trace.columns import rows_of_recorder
+from roamcast.trace.columns import rows_of_packed
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Causal, Faults, Mobility, Run, Scenario, Workload
 from roamcast.world.simulator import simulate
@@ -28,7 +28,7 @@ def test_the_same_as_in_the_summary_of_one_run(dependencies: str, spark: SparkSe
     )
     recorder = simulate(Run(scenario=scenario, protocol="flooding", seed=3)).recorder
     table = recorder.table()
-    published, waited = (rows_of_recorder(recorder, (kind,)) for kind in ("published", "waited"))
+    published, waited = (rows_of_packed(recorder.packed(), (kind,)) for kind in ("published", "waited"))
     assert bool(len(waited)) == ("[" in dependencies)
     graphs = chains.causal_graphs(published, waited)
     names = ("root_id", "expected", "complete", "times_s", "last_s")

@@ -16,8 +16,8 @@ except ModuleNotFoundError:
         "pyarrow is not installed; traces as tables and files need it: pip install 'roamcast[trace]'", name="pyarrow"
     ) from None
 
-from roamcast.trace.columns import Column, Rows
-from roamcast.trace.recorder import BATCH_ROWS, DTYPE, LIST_DTYPE, Recorder
+from roamcast.trace.columns import ColumnValues, Rows
+from roamcast.trace.packed import ELEMENT, ROW, PackedRows
 from roamcast.trace.schema import FIELDS
 
 _TYPES: dict[str, Any] = {
@@ -35,23 +35,21 @@ SCHEMA = pa.schema([
 """Of every trace; `roamcast.trace.schema` says what the columns mean."""
 
 
-def batches_of_recorder(recorder: Recorder) -> Iterator[pa.RecordBatch]:
-    """Everything recorded so far."""
-    texts = pa.array(list(recorder.texts()), pa.string())
-    run_ids = pa.repeat(recorder.run_id, BATCH_ROWS)
-    for rows, lists in recorder.parts():
+def batches_of(packed: PackedRows) -> Iterator[pa.RecordBatch]:
+    texts = pa.array(list(packed.texts), pa.string())
+    for rows, lists in packed.parts:
         if rows:
-            yield _batch(np.frombuffer(rows, DTYPE), np.frombuffer(lists, LIST_DTYPE), texts, run_ids)
+            yield _batch(np.frombuffer(rows, ROW), np.frombuffer(lists, ELEMENT), texts, packed.run_id)
 
 
-def table_of_recorder(recorder: Recorder) -> pa.Table:
-    return pa.Table.from_batches(list(batches_of_recorder(recorder)), schema=SCHEMA)
+def table_of(packed: PackedRows) -> pa.Table:
+    return pa.Table.from_batches(list(batches_of(packed)), schema=SCHEMA)
 
 
-def _batch(rows: Any, lists: Any, texts: Any, run_ids: Any) -> pa.RecordBatch:
+def _batch(rows: Any, lists: Any, texts: Any, run_id: str) -> pa.RecordBatch:
     present = rows["present"]
     somewhere, everywhere = int(np.bitwise_or.reduce(present)), int(np.bitwise_and.reduce(present))
-    columns: list[Any] = [run_ids.slice(0, len(rows))]
+    columns: list[Any] = [pa.repeat(run_id, len(rows))]
     for place, field in enumerate(FIELDS):
         bit = 1 << place
         absent = None if everywhere & bit else present & bit == 0
@@ -78,18 +76,18 @@ def table_of_kind(table: pa.Table, kind: str) -> pa.Table:
     return table.filter(pc.equal(table["kind"], pa.scalar(kind)))
 
 
-def _column(chunks: Any) -> Column:
+def _column(chunks: Any) -> ColumnValues:
     array = chunks.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # of no chunks, or more than fit into one
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     present = None if array.null_count == 0 else np.asarray(pc.is_valid(array))
     if pa.types.is_list(array.type):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
-        return Column(lengths, present, elements=np.asarray(pc.list_flatten(array)))
+        return ColumnValues(lengths, present, elements=np.asarray(pc.list_flatten(array)))
     if pa.types.is_string(array.type):
         encoded: Any = array.dictionary_encode()
         texts = tuple(map(str, encoded.dictionary.to_pylist())) or ("",)  # absent texts have place 0
-        return Column(np.asarray(pc.fill_null(encoded.indices, 0)), present, texts)
+        return ColumnValues(np.asarray(pc.fill_null(encoded.indices, 0)), present, texts)
     if present is not None:
         array = pc.fill_null(array, pa.scalar(0).cast(array.type))
-    return Column(np.asarray(array), present)
+    return ColumnValues(np.asarray(array), present)

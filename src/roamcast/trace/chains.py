@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from roamcast.trace.columns import Column, Rows
+from roamcast.trace.columns import ColumnValues, Rows
 
 
 def causal_graphs(published: Rows, waited: Rows) -> Rows:
@@ -43,11 +43,11 @@ def causal_graphs(published: Rows, waited: Rows) -> Rows:
             ends_s[root].append(t - rows[root][2] - waits_s.get(event, 0.0))
     ends = ends_s.values()
     return Rows.of({
-        "root_id": Column(np.array(list(expected), np.int64)),
-        "expected": Column(np.array(list(expected.values()), np.int64)),
-        "complete": Column(np.array([len(times_s) for times_s in ends], np.int64)),
-        "times_s": Column(np.array([sum(times_s) for times_s in ends], np.float64)),
-        "last_s": Column(
+        "root_id": ColumnValues(np.array(list(expected), np.int64)),
+        "expected": ColumnValues(np.array(list(expected.values()), np.int64)),
+        "complete": ColumnValues(np.array([len(times_s) for times_s in ends], np.int64)),
+        "times_s": ColumnValues(np.array([sum(times_s) for times_s in ends], np.float64)),
+        "last_s": ColumnValues(
             np.array([max(times_s, default=0.0) for times_s in ends], np.float64),
             np.array([len(times_s) > 0 for times_s in ends], np.bool_),
         ),

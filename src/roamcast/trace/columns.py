@@ -1,6 +1,6 @@
 """Rows of a trace as numpy columns: what the measures of one run are computed from.
 
-`rows_of_recorder` reads them from a recorder's own bytes, `roamcast.trace.arrow.rows_of_table` from an Arrow table. A
+`rows_of_packed` reads them from what a recorder keeps, `roamcast.trace.arrow.rows_of_table` from an Arrow table. A
 column is made when it is first asked for, so nobody pays for columns that no measure looks at.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from roamcast.trace.recorder import DTYPE, LIST_DTYPE, Recorder
+from roamcast.trace.packed import ELEMENT, ROW, PackedRows
 from roamcast.trace.schema import FIELDS
 
 Integers = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ _BITS = {field.name: 1 << place for place, field in enumerate(FIELDS)}
 _TYPES = {field.name: field.type for field in FIELDS}
 
 
-class Column(NamedTuple):
+class ColumnValues(NamedTuple):
     """A value per row. What stands where none is present means nothing."""
 
     values: npt.NDArray[Any]  # numbers or truth values; of texts the places in `texts`; of lists the lengths
@@ -29,9 +29,9 @@ class Column(NamedTuple):
     texts: tuple[str, ...] | None = None
     elements: npt.NDArray[Any] | None = None  # of all lists, one after the other; an absent list has length 0
 
-    def taken(self, places: Integers) -> "Column":
+    def taken(self, places: Integers) -> "ColumnValues":
         assert self.elements is None, "lists are read in whole columns"
-        return Column(self.values[places], None if self.present is None else self.present[places], self.texts)
+        return ColumnValues(self.values[places], None if self.present is None else self.present[places], self.texts)
 
     @property
     def is_present(self) -> Booleans:
@@ -50,19 +50,19 @@ class Column(NamedTuple):
 class Rows:
     """Some rows, by column."""
 
-    def __init__(self, count: int, made: Callable[[str], Column]) -> None:
+    def __init__(self, count: int, made: Callable[[str], ColumnValues]) -> None:
         self._count = count
         self._made = made
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, ColumnValues] = {}
 
     @classmethod
-    def of(cls, columns: Mapping[str, Column]) -> "Rows":
+    def of(cls, columns: Mapping[str, ColumnValues]) -> "Rows":
         return cls(len(next(iter(columns.values())).values), columns.__getitem__)
 
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> ColumnValues:
         if name not in self._columns:
             self._columns[name] = self._made(name)
         return self._columns[name]
@@ -76,27 +76,27 @@ class Rows:
         return self[name].values
 
 
-def rows_of_recorder(recorder: Recorder, kinds: tuple[str, ...]) -> Rows:
-    """What was recorded so far of these kinds."""
-    texts = recorder.texts()
+def rows_of_packed(packed: PackedRows, kinds: tuple[str, ...]) -> Rows:
+    """The rows of these kinds."""
+    texts = packed.texts
     wanted = [place for place, text in enumerate(texts) if text in kinds]
     parts = []  # rows of one batch, which of them are wanted, and the batch's lists
-    for packed, lists in recorder.parts():
-        rows = np.frombuffer(packed, DTYPE)
+    for content, lists in packed.parts:
+        rows = np.frombuffer(content, ROW)
         chosen = np.isin(rows["kind"], wanted)
         if chosen.any():
             parts.append((rows, chosen, lists))
 
-    def made(name: str) -> Column:
+    def made(name: str) -> ColumnValues:
         present = _joined([rows["present"][chosen] & _BITS[name] != 0 for rows, chosen, _ in parts], np.bool_)
         there = None if present.all() else present
-        values = _joined([rows[name][chosen] for rows, chosen, _ in parts], DTYPE[name])
+        values = _joined([rows[name][chosen] for rows, chosen, _ in parts], ROW[name])
         if _TYPES[name] == "text":
-            return Column(values, there, texts)
+            return ColumnValues(values, there, texts)
         if _TYPES[name] != "list":
-            return Column(values, there)
-        elements = [_lists_of(rows[name], chosen, np.frombuffer(lists, LIST_DTYPE)) for rows, chosen, lists in parts]
-        return Column(values, there, elements=_joined(elements, LIST_DTYPE))
+            return ColumnValues(values, there)
+        elements = [_lists_of(rows[name], chosen, np.frombuffer(lists, ELEMENT)) for rows, chosen, lists in parts]
+        return ColumnValues(values, there, elements=_joined(elements, ELEMENT))
 
     return Rows(sum(int(chosen.sum()) for _, chosen, _ in parts), made)
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roamcast.trace.columns import Booleans, Column, Rows
-from roamcast.trace.expressions import Aggregate, Combined, Constant, Expression, Inverted, Present
-from roamcast.trace.expressions import Column as Named
+from roamcast.trace.columns import Booleans, ColumnValues, Rows
+from roamcast.trace.expressions import Aggregate, Column, Combined, Constant, Expression, Inverted, Present
 
 Value = int | float | None
 Relations = Callable[[str], Rows]
@@ -109,17 +108,17 @@ def _is_met(condition: Expression, rows: Rows) -> Booleans:
     return column.values if column.present is None else column.values & column.present
 
 
-def _column(expression: Expression, rows: Rows) -> Column:
+def _column(expression: Expression, rows: Rows) -> ColumnValues:
     """A value per row."""
-    if isinstance(expression, Named):
+    if isinstance(expression, Column):
         return rows[expression.name]
     if isinstance(expression, Constant):
-        return Column(np.broadcast_to(np.asarray(expression.value), len(rows)))
+        return ColumnValues(np.broadcast_to(np.asarray(expression.value), len(rows)))
     if isinstance(expression, Inverted):
         inverted = _column(expression.condition, rows)
-        return Column(~inverted.values, inverted.present)
+        return ColumnValues(~inverted.values, inverted.present)
     if isinstance(expression, Present):
-        return Column(_column(expression.of, rows).is_present)
+        return ColumnValues(_column(expression.of, rows).is_present)
     if isinstance(expression, Combined):
         left, right = _column(expression.left, rows), _column(expression.right, rows)
         if expression.operator == "and":
@@ -128,32 +127,34 @@ def _column(expression: Expression, rows: Rows) -> Column:
             return _quotient(left, right)
         if left.texts is not None:
             return _is_text(left, expression.right)
-        return Column(_NUMPY[expression.operator](left.values, right.values), _in_both(left.present, right.present))
+        return ColumnValues(
+            _NUMPY[expression.operator](left.values, right.values), _in_both(left.present, right.present)
+        )
     raise TypeError(f"{expression!r} stands inside an aggregate")
 
 
-def _both(left: Column, right: Column) -> Column:
+def _both(left: ColumnValues, right: ColumnValues) -> ColumnValues:
     """False if either is false, whatever the other is; otherwise absent if either is absent."""
     values = left.values & right.values
     if left.present is None and right.present is None:
-        return Column(values)
+        return ColumnValues(values)
     is_false = (left.is_present & ~left.values) | (right.is_present & ~right.values)
-    return Column(values & ~is_false, (left.is_present & right.is_present) | is_false)
+    return ColumnValues(values & ~is_false, (left.is_present & right.is_present) | is_false)
 
 
-def _quotient(left: Column, right: Column) -> Column:
+def _quotient(left: ColumnValues, right: ColumnValues) -> ColumnValues:
     is_usable = right.values != 0
     divisor = np.where(is_usable, right.values, 1).astype(np.float64)
     present = _in_both(left.present, right.present)
-    return Column(left.values / divisor, is_usable if present is None else is_usable & present)
+    return ColumnValues(left.values / divisor, is_usable if present is None else is_usable & present)
 
 
-def _is_text(column: Column, other: Expression) -> Column:
+def _is_text(column: ColumnValues, other: Expression) -> ColumnValues:
     """Texts are only compared with a constant."""
     if not (isinstance(other, Constant) and isinstance(other.value, str) and column.texts is not None):
         raise TypeError(f"texts are compared with a text, not with {other!r}")
     place = column.texts.index(other.value) if other.value in column.texts else -1
-    return Column(column.values == place, column.present)
+    return ColumnValues(column.values == place, column.present)
 
 
 def _in_both(left: Booleans | None, right: Booleans | None) -> Booleans | None:

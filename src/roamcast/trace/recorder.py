@@ -1,8 +1,7 @@
-"""Collecting a trace: rows in, columns and a hash out.
+"""Collecting a trace: rows in, packed rows and a hash out.
 
-A row is packed at once into the binary layout of the columns: numbers as they are, texts as indices into a table of
-texts, and one bit per field that is present. No Python object outlives its batch, and numpy reads the columns directly
-(`roamcast.trace.columns`). Arrow is loaded only by those who ask for its tables.
+A row is packed at once (`roamcast.trace.packed`), so no Python object outlives its batch, and numpy reads the columns
+directly (`roamcast.trace.columns`). Arrow is loaded only by those who ask for its tables.
 """
 
 from collections.abc import Iterator
@@ -11,9 +10,9 @@ from struct import Struct, pack
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import numpy as np
 
 from roamcast.events import NO_EVENT, NUMBER_BITS, Event
+from roamcast.trace.packed import LAYOUT, PackedRows
 from roamcast.trace.schema import FIELDS
 
 if TYPE_CHECKING:
@@ -23,16 +22,8 @@ BATCH_ROWS: Final = 8192  # small enough that columns reuse memory that was free
 
 ELEMENTS_KNOWN_MAX: Final = 1_000_000  # of lists that are kept with their packed form
 
-_CODES: Final = {"float64": "d", "int64": "q", "int32": "i"}  # texts and lists: a number of 32 bits
-_LAYOUT: Final = "I" + "".join([_CODES.get(field.type, "I") for field in FIELDS])
+_LAYOUT: Final[str] = LAYOUT
 _packed: Final = Struct(f"<{_LAYOUT}").pack
-
-DTYPE: Final = np.dtype(
-    [(name, f"<{code}") for name, code in zip(["present", *(field.name for field in FIELDS)], _LAYOUT, strict=True)]
-)
-"""A packed row. Texts are places in `Recorder.texts`, lists their lengths."""
-
-LIST_DTYPE: Final = "<i2"
 
 
 def _mask(*names: str) -> int:
@@ -190,29 +181,25 @@ class Recorder:
         """Rows recorded so far."""
         return len(self._full) * BATCH_ROWS + len(self._rows)
 
-    def texts(self) -> tuple[str, ...]:
-        """What rows mean by the places of texts."""
-        return tuple(self._texts)
-
-    def parts(self) -> list[tuple[bytes, bytes]]:
-        """Everything recorded so far: packed rows (`DTYPE`), and the elements of their lists one after the other."""
-        return [*self._full, self._unfinished()]
+    def packed(self) -> PackedRows:
+        """Everything recorded so far."""
+        return PackedRows(self.run_id, tuple(self._texts), [*self._full, self._unfinished()])
 
     def batches(self) -> "Iterator[pa.RecordBatch]":
         """Everything recorded so far, for Arrow."""
-        from roamcast.trace.arrow import batches_of_recorder
+        from roamcast.trace.arrow import batches_of
 
-        return batches_of_recorder(self)
+        return batches_of(self.packed())
 
     def table(self) -> "pa.Table":
-        from roamcast.trace.arrow import table_of_recorder
+        from roamcast.trace.arrow import table_of
 
-        return table_of_recorder(self)
+        return table_of(self.packed())
 
     def trace_hash(self) -> str:
         """Covers every field of every row, in order, so two runs with the same hash did the same."""
-        digest = blake2b(msgspec.msgpack.encode(list(self._texts)), digest_size=16)
-        parts = self.parts()
+        _, texts, parts = self.packed()
+        digest = blake2b(msgspec.msgpack.encode(texts), digest_size=16)
         for rows, _ in parts:
             digest.update(rows)
         for _, lists in parts:

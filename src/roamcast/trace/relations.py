@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from roamcast.trace.chains import causal_graphs
-from roamcast.trace.columns import Booleans, Column, Floats, Integers, Rows, rows_of_recorder
+from roamcast.trace.columns import Booleans, ColumnValues, Floats, Integers, Rows, rows_of_packed
 from roamcast.trace.pairs import expected_pairs, subscriptions
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.utility import Points, parse_utility
@@ -67,7 +67,8 @@ class TraceRelations:
     @classmethod
     def of_recorder(cls, recorder: Recorder) -> "TraceRelations":
         """Of what was recorded so far."""
-        return cls(lambda kinds: rows_of_recorder(recorder, kinds))
+        packed = recorder.packed()
+        return cls(lambda kinds: rows_of_packed(packed, kinds))
 
     @classmethod
     def of_trace(cls, trace: "pa.Table") -> "TraceRelations":
@@ -101,7 +102,7 @@ class TraceRelations:
         load = self("load")
         nodes, places = np.unique(load.numbers("node"), return_inverse=True)
         return Rows.of({
-            name: Column(np.bincount(places, load.numbers(column), len(nodes)).astype(load.numbers(column).dtype))
+            name: ColumnValues(np.bincount(places, load.numbers(column), len(nodes)).astype(load.numbers(column).dtype))
             for name, column in LOAD_COLUMNS.items()
         })  # fmt: skip
 
@@ -137,12 +138,12 @@ def met_pairs(published: Rows, delivered: Rows, expected: Any) -> Rows:
     utility, utility_max = _utilities(published, publication, latency_s, has_arrived, is_expected)
     shortest = np.concatenate((shortest, np.zeros(int(unexpected.sum()), shortest.dtype)))
     return Rows.of({
-        "expected": Column(is_expected),
-        "arrivals": Column(np.where(has_arrived, _taken(first.arrivals, which), 0)),
-        "shortest": Column(shortest, is_expected),
-        "latency_s": Column(latency_s, has_arrived),
-        "hops": Column(_taken(first.hops, which), has_arrived),
-        "published_s": Column(published_s, publication >= 0),
+        "expected": ColumnValues(is_expected),
+        "arrivals": ColumnValues(np.where(has_arrived, _taken(first.arrivals, which), 0)),
+        "shortest": ColumnValues(shortest, is_expected),
+        "latency_s": ColumnValues(latency_s, has_arrived),
+        "hops": ColumnValues(_taken(first.hops, which), has_arrived),
+        "published_s": ColumnValues(published_s, publication >= 0),
         "utility": utility,
         "utility_max": utility_max,
     })  # fmt: skip
@@ -217,12 +218,12 @@ def _utilities(
     latency_s: Floats,
     has_arrived: Booleans,
     is_expected: Booleans,
-) -> tuple[Column, Column]:
+) -> tuple[ColumnValues, ColumnValues]:
     """What each receipt was worth and could have been worth at most."""
     count = len(publication)
     curves = published["utility"]
     if curves.texts is None or not curves.is_present.any():
-        none = Column(np.broadcast_to(0.0, count), np.broadcast_to(np.bool_(False), count))
+        none = ColumnValues(np.broadcast_to(0.0, count), np.broadcast_to(np.bool_(False), count))
         return none, none
     codes = _taken(np.where(curves.is_present, curves.values.astype(np.int64), -1), publication)
     utility, most = np.zeros(count), np.zeros(count)
@@ -236,7 +237,7 @@ def _utilities(
         most[mine] = max(value for _, value in points)
         met = mine & has_arrived
         utility[met] = worth(points, latency_s[met])
-    return Column(utility, carries), Column(most, carries)
+    return ColumnValues(utility, carries), ColumnValues(most, carries)
 
 
 def worth(points: Points, ages_s: Floats) -> Floats:

@@ -86,7 +86,7 @@ class Record(NamedTuple):
     utility: str | None = None
 
 
-class Field(NamedTuple):
+class TraceField(NamedTuple):
     """A column of the trace, after the run that the row belongs to."""
 
     name: str
@@ -97,14 +97,14 @@ class Field(NamedTuple):
 _TYPES: dict[Any, Any] = {float: "float64", int: "int64", str: "text"}
 
 
-def _field(name: str, hint: Any) -> Field:
+def _field(name: str, hint: Any) -> TraceField:
     """The column for a field of `Record`: its type is the annotated one, or that of its Python type."""
     annotated: list[Any] = []
     if get_origin(hint) is Annotated:
         hint, *annotated = get_args(hint)
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     (python,) = (str if get_origin(kind) is Literal else kind for kind in kinds if kind is not NoneType)
-    return Field(name, annotated[0] if annotated else _TYPES[python], NoneType in kinds)
+    return TraceField(name, annotated[0] if annotated else _TYPES[python], NoneType in kinds)
 
 
 FIELDS = tuple(_field(name, hint) for name, hint in get_type_hints(Record, include_extras=True).items())
