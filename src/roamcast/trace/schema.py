@@ -32,7 +32,7 @@
 - `utility` is set on `published` rows of events that carry a deadline or a utility curve (`roamcast.trace.utility`).
 - `count` is set on `published` rows of causal events in simulated runs: how many causal chains should go on from the
   event, 0 if it is the end of one (`roamcast.trace.chains`).
-- `waited` stands beside the publication of a causal event whose chain has delay-tolerant links; simulated runs only.
+- `waited` accompanies the publication of a causal event whose chain has delay-tolerant links; simulated runs only.
 - `energy` is summed per node and state of its radio over the run, at its end; simulated runs only.
 - `end` is the last row of a run; its `t` is the run's duration.
 - `run` is a campaign's note of how a run went, `measure` what it measured (`roamcast.trace.summary`). They are no part of

@@ -108,7 +108,7 @@ class SimulatedHost(Host):
         self._fragmentation.attach(self.address, self.life, self.guarded(listener), type(protocol).messages)
 
     def guarded(self, listener: Listener) -> Listener:
-        """Whom the link tells: `listener`, or what stands before it (`faulty.py`)."""
+        """What the link reports to: `listener`, or what wraps it (`faulty.py`)."""
         return listener
 
     def resumes_s(self) -> float:

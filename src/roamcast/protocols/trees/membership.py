@@ -273,7 +273,7 @@ class Membership(Component):
         )
 
     def absorb(self, root: int) -> None:
-        """The members of that root's tree shall join this node."""
+        """Makes the members of that root's tree join this node."""
         self._absorbs = root
         self.send_refresh()
 
@@ -371,7 +371,8 @@ class Membership(Component):
         self.host.cancel_timer((MembershipTimer.PARTING, sender))
         self.place.former.pop(sender, None)  # a former parent that is a child now
         joins = sender not in self.children
-        if not self._dissemination.put_child(sender, message.interest):
+        is_newborn = self.place.standing == NEWBORN  # the sender follows an offer of an earlier life
+        if is_newborn or not self._dissemination.put_child(sender, message.interest):
             self.host.send(sender, Disown(NOBODY, 0, 0))
         elif joins:
             self.policy.child_joined(sender)
