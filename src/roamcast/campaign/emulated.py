@@ -45,7 +45,7 @@ def _emulate_one(settings: EmulationSettings, name: str, text: str) -> Iterator[
         table = _traced(settings, text)
         batches = table.to_batches()
         outcome = outcome_row(name, DONE, NO_HASH, perf_counter() - began_s, table.num_rows)
-        batches += measure_rows(table)
+        batches += measure_rows(table).batches()
     except Exception as error:  # as in the simulator: that run's outcome, not the campaign's end
         batches = []
         outcome = outcome_row(name, FAILED, explain(error), perf_counter() - began_s, 0)

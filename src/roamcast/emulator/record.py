@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import TraceWriter, write_about
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import SCHEMA, Record
+from roamcast.trace.schema import Record
 from roamcast.trace.tail import START, Position, files_between, latest
 
 COUNTED = ("frame", "load", "lost", "dropped", "structure")
