@@ -22,7 +22,8 @@ from roamcast.emulator.emulation import EmulationSettings, emulate, require_emul
 from roamcast.emulator.machines import enter_own_network
 from roamcast.errors import ConfigurationError
 from roamcast.trace.files import read_trace
-from roamcast.trace.summary import measure_rows
+from roamcast.trace.relations import TraceRelations
+from roamcast.trace.summary import stored_rows
 
 NO_HASH = ""  # real time repeats nothing exactly
 
@@ -45,7 +46,7 @@ def _emulate_one(settings: EmulationSettings, name: str, text: str) -> Iterator[
         table = _traced(settings, text)
         batches = table.to_batches()
         outcome = outcome_row(name, DONE, NO_HASH, perf_counter() - began_s, table.num_rows)
-        batches += measure_rows(table).batches()
+        batches += stored_rows(name, TraceRelations.of_trace(table)).batches()
     except Exception as error:  # as in the simulator: that run's outcome, not the campaign's end
         batches = []
         outcome = outcome_row(name, FAILED, explain(error), perf_counter() - began_s, 0)
