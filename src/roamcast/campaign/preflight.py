@@ -163,14 +163,21 @@ def _prober(place: str, needed: tuple[str, ...], secret: str) -> Callable[[int],
         from pyarrow import fs
 
         try:
-            system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            try:
+                system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            except ValueError:  # a scheme that Arrow does not know, see `location`
+                import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+                other, base = fsspec.core.url_to_fs(place)
+                handler: Any = fs.FSSpecHandler
+                system = fs.PyFileSystem(handler(other))
             with system.open_input_file(f"{base}/driver") as file:
                 found["read"] = file.read().decode()
             name = f"{number}-{socket.gethostname()}-{os.getpid()}"
             with system.open_output_stream(f"{base}/{name}") as file:
                 file.write(b"executor")
             found["wrote"] = name
-        except OSError as error:
+        except (OSError, ImportError) as error:
             found["read"] = found["read"] or str(error).partition("\n")[0]
         return json.dumps(found)
 

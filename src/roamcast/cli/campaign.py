@@ -212,6 +212,23 @@ def vacuum(directory: Directory, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def delta(directory: Directory, as_json: AsJson = False) -> None:
+    """Make the trace files a Delta table at DIR/trace without copying them; run, compact and vacuum keep it current."""
+    from roamcast.campaign.delta import register
+
+    _held_together(directory)
+    store = Store(directory)
+    table = register(store)
+    if as_json:
+        print_json(table._asdict() | {"table": str(store.trace)})
+    else:
+        console().print(
+            f"Delta table {store.trace}, version {table.version}: {table.files:,} files, {table.rows:,} rows",
+            soft_wrap=True,
+        )
+
+
+@app.command()
 def decide(
     directory: Directory,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,

@@ -31,7 +31,7 @@ def sql(
     Views: runs, points, events, deliveries, frames, measures, summaries, trace. `select * from VIEW limit 5` shows a
     view's columns; docs/sql.md lists them all.
     """
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     from roamcast.analysis.views import CAMPAIGN_ONLY, is_campaign, named_views, register_views
