@@ -13,8 +13,9 @@ from roamcast.campaign.file import load_campaign
 from roamcast.campaign.store import Manifest, Store, Written
 from roamcast.campaign.worker import DONE, TaskWriter, outcome_row
 from roamcast.errors import ConfigurationError
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import SCHEMA, Record
+from roamcast.trace.schema import Record
 
 RUNS = ["run0", "run1", "run2"]
 

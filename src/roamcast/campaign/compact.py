@@ -21,7 +21,7 @@ from roamcast.campaign.commits import (
     QUARANTINE,
     Commit,
     File,
-    Outcome,
+    RunOutcome,
     all_commits,
     counting,
     digest_of,
@@ -142,7 +142,7 @@ def _write(store: Store, path: str, rows: pa.Table) -> File:
     return File(path, content.size, rows.num_rows, digest_of(memoryview(content)))
 
 
-def _last(runs: list[Outcome]) -> list[Outcome]:
+def _last(runs: list[RunOutcome]) -> list[RunOutcome]:
     return list({run.run_id: run for run in runs}.values())
 
 

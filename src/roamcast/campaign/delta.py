@@ -85,7 +85,7 @@ def _log(store: Store) -> _Log:
 def _beginning(now_ms: int) -> list[dict[str, Any]]:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from roamcast.trace.schema import SCHEMA
+    from roamcast.trace.arrow import SCHEMA
 
     return [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},

@@ -29,7 +29,7 @@ MEMORY_LEAST = 128 * 2**20  # bytes per slot, below which simulations are likely
 Tell = Callable[[str], None]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProbeAnswer(msgspec.Struct, frozen=True):
     """What a probe found on an executor."""
 
     host: str
@@ -78,14 +78,14 @@ def wait_for_executors(context: SparkContext, tell: Tell, now: Callable[[], floa
         sleep(0.1)
 
 
-def _probe(context: SparkContext, store: Store) -> list[Answer]:
+def _probe(context: SparkContext, store: Store) -> list[ProbeAnswer]:
     place = store.directory / f"probe-{store.owner}"
     secret = store.owner
     place.write("driver", secret.encode())
     slots = context.defaultParallelism
     try:
         texts = context.parallelize(range(slots), slots).map(_prober(place.absolute, NEEDED, secret)).collect()
-        told = [msgspec.json.decode(text, type=Answer) for text in texts]
+        told = [msgspec.json.decode(text, type=ProbeAnswer) for text in texts]
         tasks = Counter(answer.host for answer in told)
         answers = [answer for answer in told if answer.whole]
         for answer in answers:
@@ -103,7 +103,7 @@ def _probe(context: SparkContext, store: Store) -> list[Answer]:
         store.directory.remove_empty_folders(place.name)
 
 
-def _judge(answer: Answer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
+def _judge(answer: ProbeAnswer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
     """Refuses an executor that cannot do its part; its machine has so many slots."""
     where = f"executor on {answer.host}"
     if answer.missing:

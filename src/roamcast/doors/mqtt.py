@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 
 from roamcast.doors.access import Access
-from roamcast.doors.gate import Arrival, Gate
+from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_broker import DoorBroker
 from roamcast.doors.mqtt_retained import Kind, RetainedExchange, Tasks
 from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
@@ -183,7 +183,7 @@ class MqttDoor:
             if delivery.event.content != ASK:
                 await self._hand_out(self.gate.arrival(delivery))
 
-    async def _hand_out(self, arrival: Arrival) -> None:
+    async def _hand_out(self, arrival: ClientEvent) -> None:
         mqtt_topic = mqtt_topic_of(str(arrival.event.content))
         kind = self._retained.arrived(arrival)
         if kind == Kind.MESSAGE:

@@ -23,7 +23,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from roamcast.doors.access import Access
-from roamcast.doors.gate import Arrival, Gate
+from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_retained import Kind, RetainedExchange, Tasks
 from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
 from roamcast.doors.retained import ASK, RETAIN
@@ -58,7 +58,7 @@ class MqttBridge:
         self._retained = RetainedExchange(gate, entry.retained, self._tasks, lambda topic, payload: None)
         self._own: dict[int, None] = {}  # events of the broker's clients, oldest first
         self._events: Subscription | None = None
-        self._unsent: tuple[Arrival, Kind] | None = None  # taken from the queue, not yet at the broker
+        self._unsent: tuple[ClientEvent, Kind] | None = None  # taken from the queue, not yet at the broker
 
     @property
     def url(self) -> str:
