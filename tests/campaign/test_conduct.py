@@ -19,7 +19,7 @@ from roamcast.campaign.store import Store
 from roamcast.campaign.worker import Worker, simulate_runs
 from roamcast.protocols.catalogue import PROTOCOLS
 from roamcast.protocols.flooding import Flooding
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 from roamcast.world.simulator import simulate
 
 SMALL = """

@@ -139,6 +139,8 @@ def test_measured_links_replace_drawn_ones() -> None:
     gains = links(LogDistance(links_db=((0, 1, -3.0), (1, 2, 5.0))), movements).gains_db(0.0)
     assert gains[0, 1] == pytest.approx(-3.0)
     assert gains[2, 1] == pytest.approx(5.0)
+    gains = links(LogDistance(links_db=((0, 1, -3.0), (1, 0, 2.0), (2, 1, 5.0))), movements).gains_db(0.0)
+    assert [gains[pair] for pair in ((0, 1), (1, 0), (1, 2))] == pytest.approx([-3.0, 2.0, 5.0])
 
 
 def test_links_are_updated_by_how_fast_nodes_move() -> None:

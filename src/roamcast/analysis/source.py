@@ -37,7 +37,7 @@ from roamcast.campaign.commits import TraceFiles, trace_files
 from roamcast.campaign.execute import TRACE_SCHEMA
 from roamcast.campaign.location import StoreLocation
 from roamcast.errors import ConfigurationError
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 
 NAME = "roamcast"
 PARTITION_BYTES = 32 * 1024 * 1024  # small files are read together up to this size

@@ -40,7 +40,7 @@ from roamcast.campaign.shipping import on_path
 from roamcast.campaign.store import LostFilesError, Store, Written
 from roamcast.campaign.worker import Task, Worker, perform, simulate_runs
 from roamcast.errors import RoamcastError
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 
 TRACE_SCHEMA = from_arrow_schema(SCHEMA)
 

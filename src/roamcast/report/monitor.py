@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from roamcast.analysis.stream import trace_rows
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.evaluation import Evaluator, percentile
 from roamcast.trace.measures import RUN_MEASURES
 from roamcast.trace.relations import TraceRelations
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.tail import START, Position, files_between, latest
 
 WINDOW_S = 10.0
@@ -117,13 +117,14 @@ class TraceWatch:
 
     def _windows(self, relations: TraceRelations, watermark_s: float) -> list[Window]:
         pairs = relations("pairs")
-        pairs = pairs.filter(pairs["expected"])
-        of_pair = self._numbers_of(pairs["published_s"])
-        of_event = self._numbers_of(relations("published")["t"])
-        of_frame, of_drop = (self._numbers_of(relations(kind)["t"]) for kind in ("frame", "dropped"))
-        frames = np.nan_to_num(np.asarray(relations("frame")["count"].to_numpy(), dtype=np.float64))
-        arrived = np.asarray(pairs["arrivals"].to_numpy()) > 0
-        latency_s = np.asarray(pairs["latency_s"].to_numpy(), dtype=np.float64)
+        pairs = pairs.taken(np.flatnonzero(pairs.numbers("expected")))
+        of_pair = self._numbers_of(pairs.numbers("published_s"))
+        of_event, of_frame, of_drop = (
+            self._numbers_of(relations(kind).numbers("t")) for kind in ("published", "frame", "dropped")
+        )
+        frames = relations("frame").numbers("count")
+        arrived = pairs.numbers("arrivals") > 0
+        latency_s = pairs.numbers("latency_s")
         found = []
         for number in np.unique(np.concatenate((of_pair, of_event, of_frame, of_drop))).tolist():
             mine = of_pair == number
@@ -152,7 +153,7 @@ class TraceWatch:
         return found
 
     def _numbers_of(self, times_s: Any) -> Any:
-        return np.floor(np.asarray(times_s.to_numpy(), dtype=np.float64) / self._window_s)
+        return np.floor(times_s / self._window_s)
 
 
 def page(state: Snapshot, now: datetime | None = None, *, refresh_s: float | None = None) -> str:

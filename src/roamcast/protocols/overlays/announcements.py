@@ -52,6 +52,11 @@ class SourceAnnouncements(Component):
         """Tells all brokers that this one is home to no producer any more."""
         self._become_source(is_source=False, offered=None)
 
+    def ask_again(self, broker: int) -> None:
+        """What this broker said about its consumers is no longer known here."""
+        self._informed.pop(broker, None)
+        self._asked_s.pop(broker, None)
+
     def check_complete(self) -> None:
         """Nothing is released before every known broker has said which clients it serves: some may be cut off."""
         rows = self._brokers.topology.rows

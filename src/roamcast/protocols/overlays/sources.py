@@ -341,11 +341,13 @@ class SourceManager(Component):
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
-        """Drops consumers whose site has long been silent although events wait for its receipt."""
+        """Drops consumers whose site has long been silent although events wait for its receipt. If the site is heard
+        of again, it is asked for its consumers again."""
         silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
         for client, subscriber in list(self.subscribers.items()):
             if subscriber.waits_since_s is not None and subscriber.waits_since_s < silent_s:
                 del self.subscribers[client]
+                self._announcements.ask_again(subscriber.site)
                 for log in self.logs.values():
                     log.forget(client)
 

@@ -371,7 +371,8 @@ class Membership(Component):
         self.host.cancel_timer((MembershipTimer.PARTING, sender))
         self.place.former.pop(sender, None)  # a former parent that is a child now
         joins = sender not in self.children
-        if not self._dissemination.put_child(sender, message.interest):
+        is_newborn = self.place.standing == NEWBORN  # the sender follows an offer of an earlier life
+        if is_newborn or not self._dissemination.put_child(sender, message.interest):
             self.host.send(sender, Disown(NOBODY, 0, 0))
         elif joins:
             self.policy.child_joined(sender)

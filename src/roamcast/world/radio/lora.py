@@ -217,10 +217,9 @@ class LoraMedium(Medium):
             frame.stations = [self._stations[node] for node in frame.hearers]
             frame.powers = [1.0] * len(frame.stations)
             return
-        powers = self._links.powers(frame.sender)
         reached = frame.hearers + self.topology.sense[frame.sender]
         frame.stations = [self._stations[node] for node in reached]
-        frame.powers = [powers[node] for node in reached]
+        frame.powers = self._links.powers(frame.sender, reached)
         shape = self._nakagami_shape
         if shape:
             frame.powers = [power * self._gamma(shape, 1 / shape) for power in frame.powers]

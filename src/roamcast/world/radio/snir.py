@@ -66,10 +66,10 @@ class SnirMedium(DcfMedium):
     def _look_around(self, station: Station) -> None:
         """The station's links may have changed."""
         station.topology_version = self.topology.version
-        powers = self._links.powers(station.node)
         station.heard_by = self.topology.hear[station.node]
         reached = station.heard_by + self.topology.sense[station.node]
-        station.arrivals = [Arrival(self._stations[node], powers[node]) for node in reached]
+        powers = self._links.powers(station.node, reached)
+        station.arrivals = [Arrival(self._stations[node], power) for node, power in zip(reached, powers, strict=True)]
 
     def _faded(self, arrivals: list[Arrival]) -> list[Arrival]:
         shape = self._nakagami_shape
