@@ -9,9 +9,7 @@ from roamcast.bench.processes import Machine
 from roamcast.bench.spark_cluster import Utilisation
 from roamcast.bench.spark_measures import SparkMeasurement
 from roamcast.bench.spark_overhead import Overhead
-from roamcast.bench.spark_page import DATA, PAGE, SparkBench, goals, render, store
-
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+from roamcast.bench.spark_page import SparkBench, goals, store
 
 
 def measured(deliveries: int, spark_s: float, duckdb_s: float) -> SparkMeasurement:
@@ -40,8 +38,3 @@ def test_the_page_says_when_the_machine_was_busy(tmp_path: Path, load: float) ->
     assert ("busy with other work" in page) == (load > 0.5)
     assert "| 20,000,000 | 20.0 | 1.0 | 8.0 | 1.0 | 2.5 | 0.20 |" in page
     assert "5 M deliveries | at most 3 times | 4 times | **not held** |" in page
-
-
-def test_the_stored_page_is_made_from_the_stored_measurements() -> None:
-    stored = msgspec.json.decode((RESULTS / DATA).read_bytes(), type=SparkBench)
-    assert (RESULTS / PAGE).read_text(encoding="utf-8") == render(stored)
