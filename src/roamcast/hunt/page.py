@@ -47,7 +47,8 @@ def record_of(ledger: Ledger) -> HuntRecord:
 
 def read_records(path: Path) -> dict[int, HuntRecord]:
     """The hunts so far, by seed."""
-    return _stored(path, dict[int, HuntRecord], {})
+    records: dict[int, HuntRecord] = _stored(path, dict[int, HuntRecord], {})
+    return records
 
 
 def write_records(records: dict[int, HuntRecord], path: Path) -> None:
