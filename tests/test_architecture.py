@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -87,7 +88,8 @@ def imports(tree: ast.AST, only_for_types: bool = False) -> Iterator[Import]:
             yield from imports(node, only_for_types)
 
 
-def parsed(path: Path) -> ast.AST:
+@cache
+def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -207,7 +209,7 @@ def test_calls_with_many_arguments_name_them() -> None:
 def test_a_type_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and path.name != "messages.py" and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(identity(path))
     several = {name: paths for name, paths in homes.items() if len(paths) > 1}

@@ -2,10 +2,14 @@
 
 from functools import partial
 
+import msgspec
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from roamcast.emulator.emulation import require_emulable
+from roamcast.errors import ConfigurationError
+from roamcast.papers.catalogue import figures_named
 from roamcast.papers.figure import Figure, Values
 from roamcast.papers.overlays import FIGURES
 from roamcast.papers.overlays_brokers import mean_path, path_course, topology_kbps
@@ -24,7 +28,7 @@ from roamcast.papers.overlays_setting import (
 )
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
-from roamcast.world.scenario import Mobility, Scenario, Workload
+from roamcast.world.scenario import Mobility, Run, Scenario, Workload
 from roamcast.world.workload import Publish, Subscribe, agenda
 
 BY_ID = {figure.id: figure for figure in FIGURES}
@@ -40,7 +44,24 @@ def measured(spark: SparkSession, measure: Measure, *records: Record) -> dict[ob
 
 
 def test_every_figure_of_the_evaluation_is_there() -> None:
-    assert list(BY_ID) == [f"overlay-{number}" for number in (7, 8, 9, 10, 11, 12, 13, 14, 16, 17)]
+    simulated = [figure.id for figure in FIGURES if figure.emulation is None]
+    assert simulated == [f"overlay-{number}" for number in (7, 8, 9, 10, 11, 12, 13, 14, 16, 17)]
+
+
+def test_what_the_paper_measured_on_machines_can_be_emulated() -> None:
+    emulated = [figure for figure in FIGURES if figure.emulation is not None]
+    assert [figure.id for figure in emulated] == [f"overlay-{number}-emulated" for number in (13, 14, 16, 17)]
+    assert figures_named("overlay-13", "emulator") == [BY_ID["overlay-13-emulated"]]
+    assert figures_named("overlay-13") == [BY_ID["overlay-13"]]
+    with pytest.raises(ConfigurationError, match="'overlay-7' is unknown on the emulator"):
+        figures_named("overlay-7", "emulator")
+    for figure in emulated:
+        for contender in figure.quick["protocols"]:
+            settings = {name: value for name, value in contender.items() if name not in ("name", "label")}
+            scenario = msgspec.convert(figure.quick["scenario"], Scenario)
+            require_emulable(Run(scenario=scenario, parameters=settings, protocol="overlays"))
+            assert settings["unicast"] == "aodv"
+            assert "runoff" in str(settings["modulator"])
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)

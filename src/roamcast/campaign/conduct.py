@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import roamcast
 from roamcast.campaign.commits import ABOUT
+from roamcast.campaign.delta import refresh
 from roamcast.campaign.execute import ExecutionState, RunExecution
 from roamcast.campaign.file import Campaign, Stop, load_campaign
 from roamcast.campaign.location import StoreLocation
@@ -154,6 +155,10 @@ class Conductor:
                     going_on = self._imprecise(going_on, precise, list(planned))
                 if not going_on or (looks is not None and looks.enough()):
                     break
+            try:
+                refresh(self.store)
+            except ConfigurationError as error:  # the runs are there all the same
+                tell(str(error))
             failed = [over[name] for name in planned if over[name].failed]
             return Ending(len(planned), len(before & planned.keys()), failed, tuple(damages))
 

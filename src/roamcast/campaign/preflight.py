@@ -104,7 +104,7 @@ def _probe(context: SparkContext, store: Store) -> list[ProbeAnswer]:
 
 
 def _judge(answer: ProbeAnswer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
-    """Refuses an executor that cannot do its part; its machine has so many slots."""
+    """Refuses an executor that cannot do its part; its machine has `slots` slots."""
     where = f"executor on {answer.host}"
     if answer.missing:
         raise ConfigurationError(
@@ -163,14 +163,21 @@ def _prober(place: str, needed: tuple[str, ...], secret: str) -> Callable[[int],
         from pyarrow import fs
 
         try:
-            system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            try:
+                system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            except ValueError:  # a scheme that Arrow does not know, see `location`
+                import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+                other, base = fsspec.core.url_to_fs(place)
+                handler: Any = fs.FSSpecHandler
+                system = fs.PyFileSystem(handler(other))
             with system.open_input_file(f"{base}/driver") as file:
                 found["read"] = file.read().decode()
             name = f"{number}-{socket.gethostname()}-{os.getpid()}"
             with system.open_output_stream(f"{base}/{name}") as file:
                 file.write(b"executor")
             found["wrote"] = name
-        except OSError as error:
+        except (OSError, ImportError) as error:
             found["read"] = found["read"] or str(error).partition("\n")[0]
         return json.dumps(found)
 

@@ -1,6 +1,6 @@
 """Serves the page on this machine only: one document at one address, and for a network that runs, what is new.
 
-It listens on 127.0.0.1 only, answers nothing else, and only if it was asked for by its own name: a
+It listens on 127.0.0.1 only, serves nothing else, and only if it was asked for by its own name: a
 page from elsewhere that makes its host name point here gets nothing.
 """
 
