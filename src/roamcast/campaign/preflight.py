@@ -104,7 +104,7 @@ def _probe(context: SparkContext, store: Store) -> list[ProbeAnswer]:
 
 
 def _judge(answer: ProbeAnswer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
-    """Refuses an executor that cannot do its part; its machine has so many slots."""
+    """Refuses an executor that cannot do its part; its machine has `slots` slots."""
     where = f"executor on {answer.host}"
     if answer.missing:
         raise ConfigurationError(

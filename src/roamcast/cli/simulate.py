@@ -55,7 +55,7 @@ def simulate(
 
 
 class _Refusing:
-    """Stands in `sys.meta_path` and answers that a module is not installed."""
+    """Goes into `sys.meta_path` and answers that a module is not installed."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,7 @@
 """What a node offers its neighbours, and what it fetches from them.
 
 The log. Every event that a node holds and somebody wants is an entry in its log, in the order in which that became so.
-A beat lists the newest entries. Whoever has read the log up to there knows all of it; whoever has not asks for the rest
+A beat lists the newest entries. A neighbour that has read the log up to there knows all of it; others ask for the rest
 (`Ask`, `Offer`). So an event costs a few bytes per node to be known to all neighbours, once, and a node that was away
 reads on where it stopped. The log starts over, with another epoch, when a node starts, and when most of it is gone.
 
@@ -254,7 +254,7 @@ class Custody(Component):
 
     def _choose(self, event_id: int, missing: _Missing) -> int | None:
         """Whom to ask next; None: nobody is left, and the event is given up until somebody lists it again."""
-        if missing.asked in self._neighbours:  # it was asked in vain
+        if missing.asked in self._neighbours:  # it was asked and did not answer
             neighbour = self._neighbours[missing.asked]
             neighbour.under_way = max(0, neighbour.under_way - 1)
             if missing.asked in missing.holders:

@@ -35,7 +35,7 @@ class Order:
         self._last: dict[int, int] = {}  # by publisher: the number passed on last
         self._waiting: dict[int, dict[int, WaitingEvent]] = {}  # by publisher and number
         self.late = 0  # dropped, because one with a higher number was passed on before
-        self.skipped = 0  # waits that ended in vain
+        self.skipped = 0  # waits that timed out
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))

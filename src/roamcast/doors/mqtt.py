@@ -9,7 +9,7 @@ decide; between door and client QoS 0 and 1 are MQTT's, QoS 2 is granted as 1. A
 of its subscription. **Errors.** MQTT 3.1.1 cannot tell a client that its message was refused. It is dropped, counted,
 and noticed in the node's log; a refused subscription is answered with 0x80.
 
-For MQTT 5 there is the bridge to a broker of one's own (`mqtt_bridge.py`).
+For MQTT 5 there is the bridge to a broker that you run (`mqtt_bridge.py`).
 """
 
 import asyncio

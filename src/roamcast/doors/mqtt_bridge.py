@@ -1,4 +1,4 @@
-"""A bridge to a broker of one's own, such as mosquitto: MQTT 5 and 3.1.1, QoS 0 to 2, wills, sessions, TLS are its.
+"""A bridge to a broker that you run, such as mosquitto: MQTT 5 and 3.1.1, QoS 0 to 2, wills, sessions, TLS are its.
 
     [door.mqtt]
     broker = "127.0.0.1:1883"

@@ -5,7 +5,7 @@ event's id. An empty payload deletes, and is remembered too, so that an older me
 publishes a retained message at a door makes this node its *origin*.
 
 A node that begins to want topics publishes what it wants on `ASK`. Every origin that has such messages publishes them
-again, with the stamp of the original, so whoever has them already ignores them.
+again, with the stamp of the original, so nodes that have them already ignore them.
 """
 
 import msgspec

@@ -51,9 +51,9 @@ class DoorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class MqttEntry(DoorEntry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     retained: Count = 1000  # retained messages that are kept; then the oldest is dropped
-    broker: str = ""  # HOST:PORT of a broker of one's own that is bridged; empty: the door is a broker itself
+    broker: str = ""  # HOST:PORT of a broker that you run and that is bridged; empty: the door is a broker itself
     user: str = ""  # of that broker
-    password_file: str = ""  # a file with nothing but the user's password at that broker
+    password_file: str = ""  # a file that holds only the user's password at that broker
     topics: tuple[str, ...] = ("#",)  # what of the network goes to that broker, as MQTT topic filters
 
 

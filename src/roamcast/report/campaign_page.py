@@ -1,7 +1,7 @@
 """The report of a campaign: one HTML file that opens anywhere, without a network.
 
 Its charts are drawn by Vega-Lite, which it carries along (`vendor/`). Until its script has run, on paper, and where
-scripts are forbidden, the same charts stand there as still pictures.
+scripts are forbidden, the same charts are there as still pictures.
 """
 
 import re
