@@ -4,8 +4,8 @@ A client's message is published in the network and reaches the clients of all no
 become interests in the language `topics` (`mqtt_topics.py`); the node asks the network for the union of what its
 clients want. Retained messages are known to the nodes that want them (`retained.py`).
 
-**QoS.** A PUBACK says that the node has the message, with a journal on disk. Between nodes the protocol and the network's
-delivery settings decide; between door and client QoS 0 and 1 are MQTT's, QoS 2 is granted as 1. A message reaches a
+**QoS.** A PUBACK says that the node has the message, with a journal on disk. Between nodes protocol and delivery
+settings decide; between door and client QoS 0 and 1 are MQTT's, QoS 2 is granted as 1. A message reaches a
 client with the QoS of its subscription. **Errors.** MQTT 3.1.1 cannot tell a client that its message was refused. It is
 dropped, counted, and noticed in the node's log; a refused subscription is answered with 0x80.
 

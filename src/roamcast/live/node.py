@@ -24,7 +24,7 @@ from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal, ToldStanding
 from roamcast.live.lives import Lives, replace_file
-from roamcast.live.notices import Notice
+from roamcast.live.notices import Level, Notice
 from roamcast.live.opening import heard_file, identity_of, key_ring, lives_file, make_guard, static_socket, trace_log
 from roamcast.live.ports import Ports
 from roamcast.live.settings import NodeSettings
@@ -134,7 +134,8 @@ class Node:
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         messages = protocol_class(settings.protocol).messages
         codec = Codec(settings.network, settings.protocol, message_union(messages))
-        lives = Lives(lives_file(settings))
+        named = settings.state or settings.journal
+        lives = Lives(lives_file(settings), is_required=named is not None)
         clock = Clock()
         with contextlib.ExitStack() as undo:  # a node that cannot be opened leaves no socket behind
             static = static_socket(settings)
@@ -180,6 +181,9 @@ class Node:
         node.durability = durability
         if settings.position is not None:
             journal.moved(settings.position)
+        if lives.trouble:
+            text = f"{lives.trouble}; lives and event numbers follow the clock, which must not go back (--state DIR)"
+            on_notice(Notice(Level.WARNING, "no-state", text))
         guard.start(host.link.announce, host.random)
         host.protocol.start()
         node._flush()
