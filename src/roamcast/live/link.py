@@ -18,7 +18,6 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from roamcast.live.codec import (
     FRAME_BYTES_MAX,
@@ -127,52 +126,46 @@ class UdpLink:
         self._outbox.limit_frames(frame_bytes_max)
 
     def receive(
-        self,
-        data: bytes,
-        source: Endpoint,
-        sealed_by: int | None = None,
-        on_heard: Callable[[int], None] = lambda sender: None,
-        handle: Callable[[Callable[[], None]], None] = lambda call: call(),
-    ) -> None:
-        """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key.
-
-        `on_heard` is told who sent it, if it is of this network. `handle` does what one message of a batch asks for,
-        so that a bad one does not take the others with it.
-        """
+        self, data: bytes, source: Endpoint, sealed_by: int | None, on_heard: Callable[[int], None]
+    ) -> tuple[int, Sequence[Message]]:
+        """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key. `on_heard` is
+        told who sent it, if it is of this network. Returns the sender, and its messages, which the host passes to
+        `pass_on` one by one, so that a bad one does not take the others with it."""
         datagram = self._codec.decode(data)
         if isinstance(datagram, DropReason):
             self._journal.frame_lost(datagram)
-            return
-        if sealed_by is not None and sealed_by != datagram.sender:
+            return NOBODY, ()
+        sender = datagram.sender
+        if sealed_by is not None and sealed_by != sender:
             self._journal.frame_lost(DropReason.FORGED)
-            return
-        on_heard(datagram.sender)
-        if datagram.sender == self._address:
+            return NOBODY, ()
+        on_heard(sender)
+        if sender == self._address:
             self._journal.frame_lost(DropReason.OWN_ADDRESS)
-            return
-        self.neighbours.learn(datagram.sender, source)
-        if datagram.kind == DatagramKind.ANNOUNCEMENT:
-            self._journal.frame_received()
-        elif datagram.batch:
-            for message in datagram.batch:
-                handle(partial(self._pass_on, datagram.sender, message))
-        elif datagram.message is None:
-            if datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
+            return NOBODY, ()
+        self.neighbours.learn(sender, source)
+        if datagram.batch:
+            return sender, datagram.batch
+        if datagram.message is None:
+            if datagram.kind == DatagramKind.ANNOUNCEMENT:
+                self._journal.frame_received()
+            elif datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
         elif datagram.kind == DatagramKind.BROADCAST:
-            self._pass_on(datagram.sender, datagram.message)
+            return sender, (datagram.message,)
         elif datagram.receiver != self._address:
             self._journal.frame_lost(DropReason.OVERHEARD)
         else:
-            is_new = self._received.add(datagram.sender << 64 | datagram.sequence)
-            acknowledgement = Datagram(DatagramKind.ACKNOWLEDGEMENT, self._address, datagram.sender, datagram.sequence)
-            self._to_neighbour(datagram.sender, self._codec.encode(acknowledgement), is_repeated=not is_new)
+            is_new = self._received.add(sender << 64 | datagram.sequence)
+            acknowledgement = Datagram(DatagramKind.ACKNOWLEDGEMENT, self._address, sender, datagram.sequence)
+            self._to_neighbour(sender, self._codec.encode(acknowledgement), is_repeated=not is_new)
             if is_new:
-                self._pass_on(datagram.sender, datagram.message)
-            else:
-                self._journal.frame_lost(DropReason.DUPLICATE)
+                return sender, (datagram.message,)
+            self._journal.frame_lost(DropReason.DUPLICATE)
+        return sender, ()
 
-    def _pass_on(self, sender: int, message: Message) -> None:
+    def pass_on(self, sender: int, message: Message) -> None:
+        """Hands a message that `receive` returned to the host, once it is whole."""
         self._journal.frame_received()
         if type(message) is not Fragment:
             self._on_message(sender, message)

@@ -40,6 +40,7 @@ __all__ = ["Delivery", "Node", "NodeSettings", "parse_content"]
 
 RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
+SMALL_BYTES = MESSAGE_BYTES_MAX // 16  # with a payload and a content of this size an event fits in any case
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
 
 
@@ -285,9 +286,8 @@ class Node:
         event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
             event = self._guard.sign(event)
-        size_bytes = len(msgspec.msgpack.encode(event))
-        if size_bytes > EVENT_BYTES_MAX:
-            raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
+        if len(payload) > SMALL_BYTES or isinstance(content, str) and len(content) > SMALL_BYTES:
+            _require_bytes(event)
         if self.durability.layer is not None:
             self.durability.layer.store(event)
         self._journal.published(self.settings.language, event)
@@ -401,6 +401,12 @@ def _delivery(handed: Handed, latency_s: float) -> Delivery:
     return Delivery(
         handed.event, handed.hops, latency_s, channel=handed.channel, subscription=handed.name, again=handed.again
     )
+
+
+def _require_bytes(event: Event) -> None:
+    size_bytes = len(msgspec.msgpack.encode(event))
+    if size_bytes > EVENT_BYTES_MAX:
+        raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
 
 
 def _require_content(interest: Interest) -> None:
