@@ -25,7 +25,7 @@ from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.secret_files import write_secret
 from roamcast.live.settings import LISTEN
 
-CONTENDERS = ("roamcast-plain", "roamcast", "roamcast-signed", "roamcast-repair", "udp", "zenoh", "mosquitto")
+CONTENDERS = ("roamcast-plain", "roamcast", "roamcast-signed", "roamcast-repair", "roamcast-overlays", "udp", "zenoh", "mosquitto")
 RATES = (1_000, 2_000, 4_000, 6_000, 8_000, 12_000, 16_000, 24_000, 32_000, 40_000, 50_000)
 LATENCY_RATE = 200
 PATIENCE_S = 60.0

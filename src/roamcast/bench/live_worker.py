@@ -84,6 +84,8 @@ def node_options(contender: str, address: int, port: int, folder: Path) -> dict[
         options["address"] = None
     if contender == "roamcast-repair":
         options["repair"] = True
+    if contender == "roamcast-overlays":
+        options |= {"protocol": "overlays", "parameters": {"brokers": "1", "machine_load": False}}
     return {"address": address} | options
 
 

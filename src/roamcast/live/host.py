@@ -236,9 +236,7 @@ class UdpHost(Host):
         self._hand_out()
 
     def _take(self, data: bytes, source: Endpoint, group: Endpoint | None, sealed_by: int | None) -> None:
-        sender, messages = self.link.receive(
-            data, source, sealed_by, lambda sender: self.on_heard(sender, source, group)
-        )
+        sender, messages = self.link.receive(data, source, group, sealed_by, self.on_heard)
         for message in messages:
             self._handle(data, self.link.pass_on, sender, message)
 
