@@ -110,28 +110,29 @@ class _Handler(BrokerProtocolHandler):
             waiter.set_result(None)
 
     async def _handle_message_flow(self, app_message: Any) -> None:
-        if not isinstance(app_message, IncomingApplicationMessage) or app_message.qos == QOS_0:
+        session, number = self.session, app_message.packet_id
+        is_incoming = isinstance(app_message, IncomingApplicationMessage)
+        if session is None or number is None or not is_incoming or app_message.qos == QOS_0:
             await super()._handle_message_flow(app_message)
         elif app_message.qos == QOS_1:
-            await self._hand_over(app_message)
-            await self._send_packet(PubackPacket.build(app_message.packet_id))
+            await self._hand_over(session, app_message)
+            await self._send_packet(PubackPacket.build(number))
         else:
-            await self._receive_once(app_message)
+            await self._receive_once(session, app_message, number)
 
-    async def _hand_over(self, message: IncomingApplicationMessage) -> None:
+    async def _hand_over(self, session: Session, message: IncomingApplicationMessage) -> None:
         waiter = self._untaken[id(message)] = asyncio.get_running_loop().create_future()
         try:
-            await self.session.delivered_message_queue.put(message)
+            await session.delivered_message_queue.put(message)
             await waiter
         finally:
             self._untaken.pop(id(message), None)
 
-    async def _receive_once(self, message: IncomingApplicationMessage) -> None:
+    async def _receive_once(self, session: Session, message: IncomingApplicationMessage, number: int) -> None:
         """QoS 2: a copy of a message that is being received is acknowledged again and not published again."""
-        number = message.packet_id
-        if number not in self.session.inflight_in:
-            await self._hand_over(message)
-            self.session.inflight_in[number] = message
+        if number not in session.inflight_in:
+            await self._hand_over(session, message)
+            session.inflight_in[number] = message
         released: asyncio.Future[PubrelPacket] = asyncio.get_running_loop().create_future()
         before = self._pubrel_waiters.get(number)
         if before is not None:
@@ -141,7 +142,7 @@ class _Handler(BrokerProtocolHandler):
         await released
         if self._pubrel_waiters.get(number) is released:
             del self._pubrel_waiters[number]
-        self.session.inflight_in.pop(number, None)
+        session.inflight_in.pop(number, None)
         await self._send_packet(PubcompPacket.build(number))
 
 

@@ -139,8 +139,9 @@ class UdpLink:
         on_heard: Callable[[int, Endpoint, Endpoint | None], None],
     ) -> tuple[int, Sequence[Message]]:
         """Takes a datagram that was sent to `group`, or to this node alone; `sealed_by` is the member whose seal was
-        on it, if the network has a key. `on_heard` is told who sent it, if it is of this network. Returns the sender, and its messages, which the host passes to
-        `pass_on` one by one, so that a bad one does not take the others with it."""
+        on it, if the network has a key. `on_heard` is told who sent it, if it is of this network. Returns the sender,
+        and its messages, which the host passes to `pass_on` one by one, so that a bad one does not take the others
+        with it."""
         datagram = self._codec.decode(data)
         if isinstance(datagram, DropReason):
             self._journal.frame_lost(datagram)

@@ -286,7 +286,7 @@ class Node:
         event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
             event = self._guard.sign(event)
-        if len(payload) > SMALL_BYTES or isinstance(content, str) and len(content) > SMALL_BYTES:
+        if len(payload) > SMALL_BYTES or (isinstance(content, str) and len(content) > SMALL_BYTES):
             _require_bytes(event)
         if self.durability.layer is not None:
             self.durability.layer.store(event)

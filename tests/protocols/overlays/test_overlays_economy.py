@@ -249,5 +249,6 @@ def test_a_consumer_takes_5000_events_in_a_second() -> None:
 def test_an_answer_to_a_narrower_ring_that_comes_late_ends_the_search() -> None:
     """Found live: where 50 nodes in one group start at once, answers take longer than a ring waits."""
     net = tiny([(0, 1)], "1", hop_time_s=0.0001)  # a ring waits for 0.4 ms, shorter than an answer takes
+    net.subscribe(0, ALL)
     net.run(1.0)
     assert net.node(0).member.home == 1  # type: ignore[attr-defined]
