@@ -12,8 +12,9 @@ PEERS := build/peers
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
 
+# One process more than two cores: tests of live nodes spend much of their time waiting.
 test: $(COMPILED)
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # The guide as a site that needs no network: docs/_build/index.html.
 docs: $(READY)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -50,6 +51,16 @@ BUILDS_ON: dict[str, set[str]] = {
 POSITIONAL_MAX = 5
 """A call with more arguments than this names them."""
 
+SHARED_NAMES = {
+    *("Broker", "Contentions", "Crossings", "Custody", "CustodyTimer", "Neighbour", "Publisher", "Roots", "Route"),
+    *("RouterTimer", "Subscriber"),  # the same part in several systems
+    *("Publish", "Subscribe", "Unsubscribe"),  # what an application does: planned in a workload, asked of a door
+    *("Constant", "Expression"),  # of measures, and of modulators
+    *("Demo", "Node"),  # of each application; the library's node is a live node behind another interface
+}
+"""Type names that stand in several modules and mean the same in each. All others have one module, except messages,
+whose names belong to their protocol."""
+
 MODULES = sorted(ROOT.rglob("*.py"))
 SYSTEMS = sorted(path.parent.name for path in (ROOT / "protocols").glob("*/__init__.py"))
 
@@ -77,7 +88,8 @@ def imports(tree: ast.AST, only_for_types: bool = False) -> Iterator[Import]:
             yield from imports(node, only_for_types)
 
 
-def parsed(path: Path) -> ast.AST:
+@cache
+def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -194,6 +206,17 @@ def test_calls_with_many_arguments_name_them() -> None:
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 
+def test_a_type_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and path.name != "messages.py" and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(identity(path))
+    several = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    assert {name: paths for name, paths in several.items() if name not in SHARED_NAMES} == {}
+    assert several.keys() >= SHARED_NAMES, "names that are no longer shared"
+
+
 def test_rows_of_the_trace_are_made_in_one_module() -> None:
     for path in MODULES:
         tree = parsed(path)
@@ -213,6 +236,14 @@ def test_every_package_has_its_place() -> None:
     for path in MODULES:
         own = package(module_name(path))
         assert own is None or layer(own) >= 0
+
+
+def test_architecture_describes_every_package() -> None:
+    text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = text.partition("## The rooms")[2].partition("\n## ")[0]
+    names = {package(module_name(path)) for path in MODULES} - {None, "__main__"}
+    missing = [name for name in names if f"`{name}/`" not in rooms and f"`{name}.py`" not in rooms]
+    assert missing == []
 
 
 def test_the_checks_see_what_they_are_made_for() -> None:

@@ -15,8 +15,8 @@ from roamcast.campaign.execute import TRACE_SCHEMA
 from roamcast.campaign.store import Store, Written
 from roamcast.campaign.worker import TaskWriter, outcome_row
 from roamcast.errors import ConfigurationError
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import TraceWriter, write_trace
-from roamcast.trace.schema import SCHEMA
 from roamcast.world.scenario import Run, Scenario
 from roamcast.world.simulator import simulate
 

@@ -15,9 +15,9 @@ from roamcast.analysis.source import register
 from roamcast.cli.monitor import monitor
 from roamcast.errors import ConfigurationError
 from roamcast.report.monitor import TraceWatch, page
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import TraceWriter
 from roamcast.trace.measures import RUN_MEASURES
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import summarise
 from roamcast.trace.tail import START, files_between, latest
 from roamcast.world.radio.models.ideal import Ideal

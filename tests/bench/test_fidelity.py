@@ -15,7 +15,7 @@ LAYOUTS = sorted(REFERENCE.glob("layout-*.json"))
 
 @pytest.fixture(scope="module")
 def comparisons() -> list[dict[str, Any]]:
-    return [compare(read_layout(path), seeds=2) for path in LAYOUTS]
+    return [compare(read_layout(path), seeds=1) for path in LAYOUTS]
 
 
 def unicasts(comparisons: list[dict[str, Any]], *rates: float) -> list[dict[str, float]]:
@@ -56,7 +56,7 @@ def test_unicasts_near_saturation_agree_with_ns3(
 @pytest.fixture(scope="module")
 def shadowed() -> list[dict[str, Any]]:
     """802.11g with log-distance path loss and shadowing, both simulators with the same links."""
-    return [compare(read_layout(path), seeds=2) for path in sorted(REFERENCE.glob("g-layout-*.json"))]
+    return [compare(read_layout(path), seeds=1) for path in sorted(REFERENCE.glob("g-layout-*.json"))]
 
 
 @pytest.mark.parametrize(("figure", "allowed"), [("reach", 0.03), ("transmissions", 0.03), ("delay_ms_mean", 0.07)])

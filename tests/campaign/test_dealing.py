@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from roamcast.bench.spark_cluster import execute
 from roamcast.campaign.execute import Lengths, PlannedRun, deal
-from roamcast.campaign.preflight import Answer, _judge
+from roamcast.campaign.preflight import ProbeAnswer, _judge
 from roamcast.campaign.reasons import reason, worker_died
 from roamcast.campaign.session import GIB, driver_memory, parsed_settings, shuffle_partitions
 from roamcast.campaign.store import Store
@@ -66,9 +66,9 @@ def test_settings_of_spark_are_read_from_words() -> None:
             parsed_settings([wrong])
 
 
-def answer(**changes: object) -> Answer:
+def answer(**changes: object) -> ProbeAnswer:
     whole = {"host": "h", "python": "3.11", "missing": [], "sources": "", "form": "", "memory": GIB, "read": "key"}
-    return Answer(**(whole | {"wrote": "name"} | changes))  # type: ignore[arg-type]
+    return ProbeAnswer(**(whole | {"wrote": "name"} | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

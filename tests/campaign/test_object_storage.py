@@ -74,6 +74,18 @@ def test_a_campaign_lives_in_a_bucket(
     assert sorted(tmp_path.iterdir()) == [tmp_path / "campaign.toml"]  # no local folder `s3:`
 
 
+def test_a_campaign_lives_at_a_scheme_that_only_fsspec_knows(spark: SparkSession, here: Store, tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="left out: pip install fsspec brings further file systems")
+    store, ending = conducted(spark, tmp_path, f"local://{tmp_path}/out")
+    assert (ending.planned, ending.failed) == (4, [])
+    assert not knows_file_system(spark, store.directory)
+    assert rows(spark, store) == rows(spark, here)
+    assert verify(store.directory) == []
+    compact(store)
+    vacuum(store)
+    assert rows(spark, store) == rows(spark, here)
+
+
 def test_damage_in_a_bucket_is_found_and_mended(spark: SparkSession, bucket: str, here: Store, tmp_path: Path) -> None:
     store, _ = conducted(spark, tmp_path, place_in(bucket, "damaged"))
     first, second = (

@@ -12,8 +12,12 @@ from pyspark.sql import SparkSession
 
 from roamcast import cli
 from roamcast.analysis.source import read_traces
+from roamcast.campaign import verify as verifying
+from roamcast.campaign.compact import compact, vacuum
 from roamcast.campaign.store import Store
 from roamcast.campaign.verify import verify
+from roamcast.cli.sql import sql
+from roamcast.errors import ConfigurationError
 
 CAMPAIGN = """
 protocols = ["flooding", "gossip"]
@@ -169,3 +173,46 @@ def test_a_damaged_commit_is_set_aside_like_its_batch(campaign: Store) -> None:
     [damage] = verify(campaign.directory)
     assert damage.path == first.name
     assert len(campaign.outcomes()) == 6 - len(first.runs)
+
+
+@pytest.mark.parametrize(("damage", "said"), [(delete, "is missing"), (cut, "bytes instead of")])
+def test_status_does_not_count_runs_whose_files_are_lost(
+    campaign: Store, capfd: pytest.CaptureFixture[str], damage: Callable[[Path], None], said: str
+) -> None:
+    first = campaign.commits()[0]
+    path = damaged_file(campaign, "delivered")
+    damage(campaign.trace.path / path)
+    code, told, err = answer(capfd, "status", campaign.directory)
+    assert (code, told["done"], told["damaged"]) == (1, 6 - len(first.runs), [f"trace/{path}"])
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"), [(delete, "is missing"), (cut, "bytes instead of"), (flip, "cannot be read")]
+)
+def test_sql_over_damaged_files_is_one_line_and_no_answer(
+    spark: SparkSession, campaign: Store, damage: Callable[[Path], None], said: str
+) -> None:
+    damage(campaign.trace.path / damaged_file(campaign, "delivered"))
+    with pytest.raises(ConfigurationError) as refusal:
+        sql(str(campaign.directory), "select sum(latency_ms), sum(node), sum(event_id), sum(t) from deliveries")
+    assert said in str(refusal.value)
+    assert "roamcast campaign verify" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_vacuum_meanwhile_is_no_damage(spark: SparkSession, campaign: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report that read the commits before a compaction and a vacuum finds their files gone."""
+    before = rows(spark, campaign)
+    old = campaign.commits()
+    campaign.commit(max(commit.batch for commit in old) + 1, [])  # so that there is something to put together
+    read = [old, None]
+
+    def read_commits(place: Any) -> Any:
+        return read.pop(0) or campaign.commits()
+
+    compact(campaign)
+    vacuum(campaign)
+    monkeypatch.setattr(verifying, "read_commits", read_commits)
+    assert verify(campaign.directory) == []
+    assert rows(spark, campaign) == before

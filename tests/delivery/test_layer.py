@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roamcast.checkers.receipts import Verdict, judge
+from roamcast.checkers.receipts import ReceiptCounts, judge
 from roamcast.delivery.custody import MISSING_MAX, NEIGHBOURS_MAX
 from roamcast.delivery.layer import DeliveryLayer
 from roamcast.delivery.messages import IDS_MAX, KINDS, Beat, Carried, Carry, Fetch, Records, Want
@@ -20,7 +20,7 @@ ALL = Intervals.of((0, 1000))
 HOPS = 6
 
 
-def verdict(net: TinyNet[DeliveryLayer], wanted: dict[int, list[Event]]) -> Verdict:
+def verdict(net: TinyNet[DeliveryLayer], wanted: dict[int, list[Event]]) -> ReceiptCounts:
     received: dict[int, list[int]] = {}
     for delivery in net.deliveries:
         received.setdefault(delivery.node, []).append(delivery.event.id)

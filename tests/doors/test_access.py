@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from roamcast.cli.key import app
 from roamcast.doors.access import Access, change_user, password_line, read_users
-from roamcast.doors.settings import Entry, Rights, door_settings
+from roamcast.doors.settings import DoorEntry, Rights, door_settings
 from roamcast.errors import ConfigurationError
 from roamcast.interests import parse_interest
 
 
 def login(path: Path, name: str, password: str) -> str | None:
-    return asyncio.run(Access("http", Entry(users=str(path)), "topics").by_password(name, password))
+    return asyncio.run(Access("http", DoorEntry(users=str(path)), "topics").by_password(name, password))
 
 
 def test_the_command_makes_changes_and_removes_users(tmp_path: Path) -> None:
@@ -78,14 +78,14 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, text: str) -> No
 def test_a_user_has_its_own_rights_or_those_of_everybody_else() -> None:
     async def check() -> None:
         rights = {"alice": Rights(publish="fire/**", subscribe="fire/** flood/*"), "*": Rights(subscribe="status")}
-        access = Access("http", Entry(access=rights), "topics")
+        access = Access("http", DoorEntry(access=rights), "topics")
         assert access.may_publish("alice", "fire/north")
         assert not access.may_publish("alice", "flood/north")
         assert access.may_subscribe("alice", parse_interest("topics", "fire/* flood/*"))
         assert not access.may_subscribe("alice", parse_interest("topics", "flood/**"))
         assert access.may_subscribe("bob", parse_interest("topics", "status"))
         assert not access.may_publish("bob", "status")
-        assert Access("http", Entry(), "topics").may_publish("anybody", "anything")
+        assert Access("http", DoorEntry(), "topics").may_publish("anybody", "anything")
 
     asyncio.run(check())
 

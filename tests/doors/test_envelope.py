@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roamcast.doors.envelope import ATTRIBUTES_CHARACTERS_MAX, ATTRIBUTES_MAX, MAGIC, opened, wrapped
-from roamcast.doors.retained import Kept, Retained, asked, question, read_stamp, written_stamp
+from roamcast.doors.retained import Retained, RetainedValue, asked, question, read_stamp, written_stamp
 from roamcast.errors import ConfigurationError
 from roamcast.interests.topics import Topics
 
@@ -46,7 +46,7 @@ def test_too_much_is_refused(attributes: dict[str, str]) -> None:
 
 MESSAGES = st.lists(
     st.builds(
-        Kept,
+        RetainedValue,
         st.sampled_from(["a", "b", "c"]),
         st.binary(max_size=2),
         st.tuples(st.floats(0, 9), st.integers(1, 9)),
@@ -57,7 +57,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES)
-def test_the_order_of_arrival_does_not_matter(messages: list[Kept]) -> None:
+def test_the_order_of_arrival_does_not_matter(messages: list[RetainedValue]) -> None:
     """Whatever comes first, the message with the latest stamp stays."""
     latest = {kept.content: kept for kept in sorted(messages, key=lambda kept: kept.stamp)}
     retained = Retained(10)
@@ -69,7 +69,7 @@ def test_the_order_of_arrival_does_not_matter(messages: list[Kept]) -> None:
 
 def test_no_more_is_retained_than_allowed() -> None:
     retained = Retained(2)
-    gone = [retained.keep(Kept(name, b"x", (1.0, 1), is_own=True))[1] for name in ("a", "b", "c")]
+    gone = [retained.keep(RetainedValue(name, b"x", (1.0, 1), is_own=True))[1] for name in ("a", "b", "c")]
     assert gone == [[], [], ["a"]]
     assert len(retained) == 2
 

@@ -16,7 +16,7 @@ from tests.doors.test_http import subscribed
 from roamcast.doors.access import Access
 from roamcast.doors.gate import Gate
 from roamcast.doors.opening import Doors, open_doors
-from roamcast.doors.settings import Entry, door_settings
+from roamcast.doors.settings import DoorEntry, door_settings
 from roamcast.doors.tracing import Tracing
 from roamcast.live.notices import Notice
 
@@ -91,7 +91,7 @@ def test_spans_reach_a_collector_and_the_operator_learns_if_they_do_not() -> Non
         await site.start()
         there = f"http://127.0.0.1:{runner.addresses[0][1]}/v1/traces"
         nobody = f"http://127.0.0.1:{free_port()}/v1/traces"
-        access = Access("http", Entry(), "topics")
+        access = Access("http", DoorEntry(), "topics")
         notices: list[Notice] = []
         async with row({}) as (doors,):
             for place in (there, nobody):
@@ -122,7 +122,7 @@ def test_without_a_parent_a_trace_begins_and_the_payload_stays_what_it_was() -> 
         async with row({}, {}) as (here, there):
             exporter = traced(here)
             fires = there.gate.node.subscribe("fire/**")
-            access = Access("http", Entry(), "topics")
+            access = Access("http", DoorEntry(), "topics")
             await here.gate.publish("http", "fire/north", b"smoke", user="anonymous", access=access)
             arrival = Gate(there.gate.node).arrival(await anext(fires))
             assert arrival.payload == b"smoke"

@@ -1,6 +1,6 @@
 """The page about adversaries: what is compared is comparable, and the page says what was run."""
 
-from roamcast.hunt.adversity import KINDS, Ordeal, Outcome, adversity_page, ordeals, scenario_of, undergo
+from roamcast.hunt.adversity import KINDS, Ordeal, OrdealOutcome, adversity_page, ordeals, scenario_of, undergo
 
 
 def test_every_kind_share_and_protection_is_measured() -> None:
@@ -21,7 +21,7 @@ def test_droppers_cost_a_tree_deliveries() -> None:
 
 def test_the_page_has_medians_and_ranges() -> None:
     outcomes = [
-        Outcome(Ordeal("flooding", "dropper", 0.2, signed=False, seed=seed), delivered)
+        OrdealOutcome(Ordeal("flooding", "dropper", 0.2, signed=False, seed=seed), delivered)
         for seed, delivered in ((1, 0.5), (2, 0.9), (3, 0.7))
     ]
     page = adversity_page(outcomes)

@@ -1,14 +1,21 @@
 """What the hunt found, each as small as it was shrunk: it must not come back."""
 
+from collections import Counter
+from math import floor
 from typing import Any
 
 import pytest
 
 from roamcast.checkers import check_deliveries
+from roamcast.hunt.accountant import account
 from roamcast.hunt.draw import HUNTED
 from roamcast.interests import Intervals
+from roamcast.protocols.api import Site
+from roamcast.protocols.trees.messages import Subscription
+from roamcast.protocols.trees.standing import NEWBORN
 from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.testing import TinyNet, line
+from roamcast.testing.host import TestHost as Host
 from roamcast.world.incident import Incident
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
@@ -45,3 +52,62 @@ def test_an_interest_that_was_lost_behind_the_link_is_reported_again(protocol: s
     net.node(parent).children.put(child, None, net.host(parent).now())  # as if the report had never come
     net.run(8.0)
     assert net.node(parent).children.interest(child) == Intervals.of((0, 100))
+
+
+@pytest.mark.parametrize("protocol", HUNTED)
+def test_a_timer_that_fires_an_instant_early_starts_no_endless_loop(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By rounding, a timer may fire just before its due time. Waymark set it again for the same instant, forever."""
+    monkeypatch.setattr(Host, "now", lambda host: floor(host._net.now_s * 1e7) / 1e7)
+    place = {node: (100.0 * node, 50.0) for node in range(5)}
+    net: TinyNet[Any] = TinyNet(
+        line(5),
+        protocol,
+        loss=0.3,
+        positions_m=place,
+        site=Site(500.0, 100.0, 150.0),
+        oracle=True,
+        language="intervals",
+    )
+    times: Counter[float] = Counter()
+
+    def count() -> None:
+        times[round(net.now_s, 4)] += 1
+        assert times[round(net.now_s, 4)] < 1000, f"more than 1000 things are due at {net.now_s} s"
+
+    net.check(count)
+    for node in (0, 2, 4):
+        net.subscribe(node, Intervals.of((0, 100)))
+    net.run(10.0)
+    for number in range(20):
+        net.publish(number % 5, float(number))
+        net.run(0.5)
+
+
+@pytest.mark.parametrize("protocol", ["ps-maodv", "sp-combo", "dsapst", "somer", "somer-plus"])
+def test_a_node_that_is_in_no_tree_takes_no_children(protocol: str) -> None:
+    """A node that returns may get the answer to an offer of its earlier life. It listed a child that stood above it."""
+    net: TinyNet[Any] = TinyNet(line(2), protocol, {"start_within_s": 5.0}, seed=1, language="intervals")
+    late = max((0, 1), key=lambda node: net.node(node).standing == NEWBORN)
+    net.host(late).arrives(1 - late, Subscription(Intervals.of((0, 100))))
+    assert list(net.node(late).children) == []
+
+
+def test_a_broker_whose_clock_jumps_goes_on_serving_its_consumers() -> None:
+    """Overlays forgot a consumer that seemed silent for an hour, and its broker was never asked for it again."""
+    jump = Incident(what="clock-jump", node=0, from_s=20.0, amount=3600.0)
+    scenario = Scenario(
+        nodes=3,
+        area_m=(300.0, 100.0),
+        duration_s=120.0,
+        mobility=Mobility(model="static", positions_m=((50.0, 50.0), (150.0, 50.0), (250.0, 50.0))),
+        radio=Ideal(range_m=120.0),
+        workload=Workload(publishers=1, selectivity=1.0, rate_per_s=5.0, payload_bytes=400),
+        faults=Faults(incidents=(jump,)),
+    )
+    run = Run(scenario=scenario, protocol="overlays", parameters={"broker_share": 1.0})
+    books = account(simulate(run).recorder.table())
+    late = [debt for debt in books.debts if debt.published_s > 80.0]
+    assert late
+    assert all((debt.event_id, debt.node) in books.delays_s for debt in late)

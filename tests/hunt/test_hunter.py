@@ -13,8 +13,8 @@ from roamcast.errors import ConfigurationError
 from roamcast.hunt.accountant import account, is_wanted
 from roamcast.hunt.case import Case, read_case, write_case
 from roamcast.hunt.draw import HUNTED, draw_case
-from roamcast.hunt.hunter import Limit, Task, perform, retry_open, tasks
-from roamcast.hunt.judge import Failure, Verdict, judge
+from roamcast.hunt.hunter import HuntTask, Limit, perform, retry_open, tasks
+from roamcast.hunt.judge import CaseFailure, Verdict, judge
 from roamcast.hunt.ledger import Ledger
 from roamcast.hunt.page import hunt_page
 from roamcast.hunt.promises import promise
@@ -124,7 +124,7 @@ def test_shrinking_keeps_the_kind_of_failure() -> None:
 
     def judged(tried: Case) -> Verdict:
         culprit = any(incident.node == 3 for incident in tried.run.scenario.faults.incidents)
-        failure = Failure("deliveries" if culprit else "lost", "")
+        failure = CaseFailure("deliveries" if culprit else "lost", "")
         return Verdict(failure, {}, "", owed=0, paid=0, promised=0, wall_s=0.0)
 
     smaller = shrink(case, "deliveries", judged)
@@ -168,7 +168,7 @@ def test_the_accountant_reads_topics_as_the_language_does(pattern: str, topic: s
 
 def test_a_hunt_is_resumed_and_a_mended_failure_is_closed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, seed=3)
-    entry, shrunk = perform(Task(3, 0, "flooding"))
+    entry, shrunk = perform(HuntTask(3, 0, "flooding"))
     ledger.add(entry, shrunk)
     failed = msgspec.structs.replace(entry, number=1, failure="lost", file="failures/flooding-1.json")
     ledger.add(failed, small("flooding", settled_s=8.0))

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import roamcast.report
 from roamcast.analysis.analyse import Analysis, Precision, analyse
-from roamcast.campaign.commits import FAILED, Outcome
+from roamcast.campaign.commits import FAILED, RunOutcome
 from roamcast.campaign.conduct import Conductor
 from roamcast.campaign.store import Store, Written
 from roamcast.report.campaign_page import render
@@ -102,7 +102,7 @@ def test_failed_and_missing_runs_are_told(analysed: tuple[Store, Analysis], tmp_
     for commit in store.commits():
         kept = [run for run in commit.runs if run.run_id not in (lost, failed)]
         store.directory.write(commit.name, msgspec.json.encode(msgspec.structs.replace(commit, runs=kept)))
-    store.commit(99999, [Written([], [Outcome(failed, FAILED, "ValueError: <b>oops</b>", 0.1, 0)])])
+    store.commit(99999, [Written([], [RunOutcome(failed, FAILED, "ValueError: <b>oops</b>", 0.1, 0)])])
     html = render(store, analysis, NOW)
     assert "1 run failed" in html
     assert "1 run has not been simulated yet" in html

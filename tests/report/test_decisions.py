@@ -9,7 +9,7 @@ import pytest
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.plan import plan_table, points, replicates
 from roamcast.errors import ConfigurationError
-from roamcast.report.answers import Answer, Standing, answers
+from roamcast.report.answers import Answer, RankedProtocol, answers
 from roamcast.report.decisions import (
     AIRTIME,
     DELIVERY,
@@ -74,9 +74,9 @@ def test_airtime_counts_among_those_that_hold_up(campaign: Campaign) -> None:
 def test_the_answer_counts_places(campaign: Campaign) -> None:
     plan = planned(campaign)
     delivery, speed, airtime = answers(campaign, plan, measured(plan))
-    assert delivery == Answer("delivery counts most", 5, [Standing("flooding", 5, 5)], 0)
-    assert speed.standings == [Standing("flooding", 5, 5)]
-    assert airtime.standings == [Standing("gossip", 5, 5)]
+    assert delivery == Answer("delivery counts most", 5, [RankedProtocol("flooding", 5, 5)], 0)
+    assert speed.standings == [RankedProtocol("flooding", 5, 5)]
+    assert airtime.standings == [RankedProtocol("gossip", 5, 5)]
 
 
 def test_further_names_wait_until_they_are_asked_for() -> None:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from roamcast.events import NO_EVENT, Event, event_id
 from roamcast.protocols.api import NOBODY
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.recorder import BATCH_ROWS, Recorder
 from roamcast.trace.rows import delivered_row, dropped_row, structure_row
-from roamcast.trace.schema import SCHEMA, Kind, Record
+from roamcast.trace.schema import Kind, Record
 
 INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.none() | st.floats(allow_nan=False)

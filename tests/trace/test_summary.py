@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from roamcast.errors import CallerError
 from roamcast.events import event_id
 from roamcast.interests import parse_interest
+from roamcast.trace.arrow import SCHEMA, rows_of_table
 from roamcast.trace.evaluation import percentile
 from roamcast.trace.pairs import OpenInterest, expected_pairs, subscriptions
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import SCHEMA, Record
+from roamcast.trace.schema import Record
 from roamcast.trace.summary import summarise
 
 
@@ -270,7 +271,7 @@ def test_expected_pairs_agree_with_a_slow_twin(
         else published(t, node, number, float(content))
         for number, (t, node, content) in enumerate(publications, 1)
     ]
-    pairs = expected_pairs(table(*events), subscriptions(table(*rows)))
+    pairs = expected_pairs(rows_of_table(table(*events)), subscriptions(rows_of_table(table(*rows))))
     slow = [
         (place, node)
         for place, (t, publisher, content) in enumerate(publications)
@@ -280,7 +281,7 @@ def test_expected_pairs_agree_with_a_slow_twin(
 
 
 def test_blocks_do_not_change_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = table(*(published(float(number), 0, number, float(number % 7)) for number in range(1, 60)))
+    events = rows_of_table(table(*(published(float(number), 0, number, float(number % 7)) for number in range(1, 60))))
     periods = [OpenInterest(node, "intervals", f"0..{node}", 0.0, math.inf) for node in range(1, 9)]
     whole = expected_pairs(events, periods)
     monkeypatch.setattr("roamcast.trace.pairs._BLOCK_CELLS", 20)

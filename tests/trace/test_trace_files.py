@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 
 from roamcast.errors import ConfigurationError
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import TraceWriter, read_about, read_trace, require_writable, write_trace
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import SCHEMA, Record
+from roamcast.trace.schema import Record
 
 Write = Callable[[Path], object]
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from roamcast.protocols.catalogue import PROTOCOLS
+from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable
 from roamcast.trace.summary import summarise
-from roamcast.world.adversaries import adversaries
+from roamcast.world.adversaries import address_fields, adversaries
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.radio.settings import Radio
@@ -58,6 +59,12 @@ def test_signatures_stop_those_who_speak_in_other_names(kind: str) -> None:
     open_network, signed = simulated(run(kind, "waymark")), simulated(run(kind, "waymark", signed=True))
     assert "forged" not in open_network.medium.lost
     assert signed.medium.lost["forged"] > 10
+
+
+def test_a_sybil_changes_names_of_nodes_and_no_other_number() -> None:
+    """A life that was equal to the Sybil's address would be forged as a far later one."""
+    assert address_fields(JoinRequest) == ("publisher",)
+    assert address_fields(JoinTable) == ("publisher", "next_hop")
 
 
 def test_a_larger_share_includes_the_smaller_one() -> None:

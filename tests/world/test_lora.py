@@ -9,7 +9,7 @@ from roamcast.events import Event, event_id
 from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import derive
 from roamcast.world.mobility import Movements
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.lora import LoraMedium, airtime_s
 from roamcast.world.radio.models.lora import Lora
 from roamcast.world.radio.settings import Surroundings
@@ -44,7 +44,7 @@ class Net:
         powers = None
         if places is not None:
             movements = Movements([[(0.0, x_m, 0.0)] for x_m in places])
-            powers = Links(LogDistance(), radio.range_m, radio.floor_db, movements, derive(1, "shadowing"))
+            powers = RadioLinks(LogDistance(), radio.range_m, radio.floor_db, movements, derive(1, "shadowing"))
             powers.update(0.0, ())
             self.topology.load_one_way(*powers.lists())
         medium = radio.medium(Surroundings(self.scheduler, self.topology, derive(1, "radio"), None, powers))

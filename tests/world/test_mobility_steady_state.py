@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from roamcast.seeds import derive
 from roamcast.world.mobility import Corner, Movements, scenario_movements
-from roamcast.world.mobility.waypoint import Disc, Rectangle
+from roamcast.world.mobility.waypoint import DiscRegion, Rectangle
 from roamcast.world.scenario import Mobility, Scenario
 
 NODES = 3000
@@ -126,7 +126,7 @@ def test_the_start_is_biased_to_long_trips_and_long_pauses_as_theory_says() -> N
 def test_mean_distances_of_regions_agree_with_drawing() -> None:
     assert Rectangle(0.0, 0.0, 1.0, 1.0).mean_trip_m == pytest.approx(0.521405, abs=1e-6)
     random = derive(3, "distances")
-    for region in (Rectangle(100.0, 50.0, 300.0, 40.0), Disc(70.0)):
+    for region in (Rectangle(100.0, 50.0, 300.0, 40.0), DiscRegion(70.0)):
         ends = [(region.point(random), region.point(random)) for _ in range(20_000)]
         lengths_m = [hypot(there[0] - here[0], there[1] - here[1]) for here, there in ends]
         assert float(np.mean(lengths_m)) == pytest.approx(region.mean_trip_m, rel=0.015)

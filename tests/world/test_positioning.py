@@ -9,12 +9,14 @@ import pytest
 from roamcast.interests import Interest
 from roamcast.protocols import api
 from roamcast.world.mobility import scenario_movements
-from roamcast.world.positioning import Whereabouts, whereabouts
+from roamcast.world.positioning import ReportedPositions, whereabouts
 from roamcast.world.scenario import Mobility, Positioning, Run, Scenario
 from roamcast.world.simulator import Simulation
 
 
-def told(positioning: Positioning, nodes: int = 500, duration_s: float = 60.0, model: str = "waypoint") -> Whereabouts:
+def told(
+    positioning: Positioning, nodes: int = 500, duration_s: float = 60.0, model: str = "waypoint"
+) -> ReportedPositions:
     mobility = Mobility(model=model)  # type: ignore[arg-type]
     scenario = Scenario(nodes=nodes, duration_s=duration_s, mobility=mobility, positioning=positioning)
     return whereabouts(scenario, scenario_movements(scenario, 1), 1)

@@ -11,7 +11,7 @@ from roamcast.events import Event, event_id
 from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import derive
 from roamcast.world.mobility import Movements
-from roamcast.world.radio.links import Links, update_period_s
+from roamcast.world.radio.links import RadioLinks, update_period_s
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.radio.models.wifi_g import Wifi80211g
@@ -33,8 +33,8 @@ def resting(places: Iterable[tuple[float, float]]) -> Movements:
     return Movements([[(0.0, *place)] for place in places])
 
 
-def links(signal: Signal, movements: Movements, range_m: float = 200.0, floor_db: float = 10.0) -> Links:
-    return Links(signal, range_m, floor_db, movements, derive(1, "shadowing"))  # type: ignore[arg-type]
+def links(signal: Signal, movements: Movements, range_m: float = 200.0, floor_db: float = 10.0) -> RadioLinks:
+    return RadioLinks(signal, range_m, floor_db, movements, derive(1, "shadowing"))  # type: ignore[arg-type]
 
 
 class Ear(Listener):
@@ -139,6 +139,8 @@ def test_measured_links_replace_drawn_ones() -> None:
     gains = links(LogDistance(links_db=((0, 1, -3.0), (1, 2, 5.0))), movements).gains_db(0.0)
     assert gains[0, 1] == pytest.approx(-3.0)
     assert gains[2, 1] == pytest.approx(5.0)
+    gains = links(LogDistance(links_db=((0, 1, -3.0), (1, 0, 2.0), (2, 1, 5.0))), movements).gains_db(0.0)
+    assert [gains[pair] for pair in ((0, 1), (1, 0), (1, 2))] == pytest.approx([-3.0, 2.0, 5.0])
 
 
 def test_links_are_updated_by_how_fast_nodes_move() -> None:

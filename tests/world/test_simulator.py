@@ -14,8 +14,8 @@ from roamcast.events import Event, event_id
 from roamcast.interests import Intervals
 from roamcast.protocols.flooding.messages import Flood
 from roamcast.protocols.routing.messages import Hello, Routed
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import SCHEMA
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.scenario import Faults, Mobility, Partition, Run, Scenario, Workload, run_id

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roamcast.campaign.location import StoreLocation
+from roamcast.trace.arrow import SCHEMA, rows_of_table
+from roamcast.trace.columns import Rows
 from roamcast.trace.expressions import Aggregate, Column, Combined, Expression, Inverted, Present, aggregates
 from roamcast.trace.measures import BREAKDOWNS, RUN_FACTS, RUN_MEASURES
 from roamcast.trace.relations import COLUMNS, TraceRelations
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import stored_rows
 
 TraceFile = tuple[str, str]
@@ -34,7 +35,7 @@ def measure_files(files: Iterable[TraceFile], only: frozenset[str] | None = None
                 if only is None or run_id in only:
                     runs.setdefault(run_id, {}).setdefault(kind, []).append(rows)
     for run_id in sorted(runs):
-        yield from stored_rows(run_id, TraceRelations(_Kinds(runs[run_id])))
+        yield from stored_rows(run_id, TraceRelations(_Kinds(runs[run_id]))).batches()
 
 
 @cache
@@ -58,13 +59,13 @@ class _Kinds:
     def __init__(self, parts: Mapping[str, list[pa.Table]]) -> None:
         self._parts = parts
 
-    def __call__(self, kinds: tuple[str, ...]) -> pa.Table:
+    def __call__(self, kinds: tuple[str, ...]) -> Rows:
         tables = [
             table.append_column(SCHEMA.field("kind"), pa.repeat(kind, table.num_rows))
             for kind in kinds
             for table in self._parts.get(kind, [])
         ]
-        return pa.concat_tables(tables, promote_options="default") if tables else SCHEMA.empty_table()
+        return rows_of_table(pa.concat_tables(tables, promote_options="default") if tables else SCHEMA.empty_table())
 
 
 def _read(kind: str, path: str) -> pa.Table:

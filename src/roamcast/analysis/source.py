@@ -37,7 +37,7 @@ from roamcast.campaign.commits import TraceFiles, trace_files
 from roamcast.campaign.execute import TRACE_SCHEMA
 from roamcast.campaign.location import StoreLocation
 from roamcast.errors import ConfigurationError
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 
 NAME = "roamcast"
 PARTITION_BYTES = 32 * 1024 * 1024  # small files are read together up to this size
@@ -90,7 +90,14 @@ def _arrow_reader(root: str, schema: pa.Schema) -> Any:
         import pyarrow.parquet
         from pyarrow import fs
 
-        system, base = fs.FileSystem.from_uri(root)
+        try:
+            system, base = fs.FileSystem.from_uri(root)
+        except ValueError:  # a scheme that Arrow does not know, see `StoreLocation`
+            import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+            other, base = fsspec.core.url_to_fs(root)
+            handler: Any = fs.FSSpecHandler
+            system = fs.PyFileSystem(handler(other))
         wanted = [field for field in schema if field.name != "kind"]
         for batch in batches:
             for name in batch["name"].to_pylist():
@@ -129,7 +136,6 @@ class TraceSource(DataSource):
         kinds = self.options.get("kind")
         wanted = to_arrow_schema(schema)
         return TraceReader(path, wanted, None if kinds is None else {kind.strip() for kind in kinds.split(",")})
-
 
     def streamReader(self, schema: StructType) -> TraceStream:  # noqa: N802 - Spark's name
         return TraceStream(self.options.get("path", ""))

@@ -20,8 +20,8 @@ from roamcast.campaign.commits import trace_files
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.shipping import for_executors
 from roamcast.campaign.store import Store
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.measures import RUN_FACTS, RUN_MEASURES
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import DEFINITIONS, definitions_digest
 
 Spark = SparkSession | Callable[[], SparkSession]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.tail import files_between, latest, require_places
 
 TASKS_MAX = 32

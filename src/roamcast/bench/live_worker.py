@@ -27,7 +27,7 @@ _HEAD = Struct(">QQ")
 Receive = Callable[[bytes], None]
 
 
-class Receipts:
+class LatencyLog:
     def __init__(self) -> None:
         self.latencies_ns: list[int] = []
         self.numbers: set[int] = set()
@@ -233,7 +233,7 @@ def _at_the_end(tell: Callable[[], object]) -> None:
 
 
 def subscribe(contender: str, port: int, folder: Path) -> None:
-    receipts = Receipts()
+    receipts = LatencyLog()
     if contender in ("zenoh", "mosquitto"):
         stopped = threading.Event()
         _at_the_end(stopped.set)

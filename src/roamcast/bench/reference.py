@@ -13,7 +13,7 @@ from roamcast.bench.load import Load, write_load
 from roamcast.bench.processes import ask
 from roamcast.seeds import derive
 from roamcast.world.mobility import Movements
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.signals import LogDistance
 
 Layout = dict[str, Any]
@@ -108,7 +108,7 @@ def gains_db(layout: Layout) -> dict[tuple[int, int], float]:
     links_db = tuple((a, b, db) for a, b, db in signal.pop("links_db"))
     movements = Movements([[(0.0, x_m, y_m)] for x_m, y_m in layout["positions_m"]])
     settings = LogDistance(**signal, links_db=links_db)
-    links = Links(settings, layout["range_m"], FOLLOWED_DB, movements, derive(1, "unused"))
+    links = RadioLinks(settings, layout["range_m"], FOLLOWED_DB, movements, derive(1, "unused"))
     return links.gains_db(0.0)
 
 

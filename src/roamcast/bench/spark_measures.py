@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import roamcast
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 
 THREADS = 2
 MEMORY = "2g"  # of Spark's heap; what the process takes in all is measured

@@ -24,7 +24,7 @@ PATIENCE_S = 120.0
 def standalone_cluster(
     directory: Path, workers: int, cores: int, *, environment: dict[str, str] | None = None
 ) -> Iterator[str]:
-    """The URL of a master with so many workers, each with its files and its working directory below `directory`.
+    """The URL of a master with `workers` workers, each with its files and its working directory below `directory`.
 
     The workers see no import path of the driver's; `environment` is added to theirs.
     """

@@ -47,7 +47,7 @@ class File(msgspec.Struct, frozen=True):
         return self.path.rpartition("/")[0].rpartition("kind=")[2]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RunOutcome(msgspec.Struct, frozen=True):
     """How a run went."""
 
     run_id: str
@@ -68,7 +68,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = 1  # of the trace's schema
     batch: int
     files: list[File]
-    runs: list[Outcome]
+    runs: list[RunOutcome]
     parameters: dict[str, dict[str, int]] = {}  # run as JSON without its seed -> its runs and their seeds
     environments: list[dict[str, str]] = []  # where the runs were simulated; several after compaction
     replaces: list[str] = []  # names of commits whose runs are all in this one, or no longer wanted
@@ -135,7 +135,7 @@ def write_commit(campaign: StoreLocation, commit: Commit, owner: str) -> Commit:
     return msgspec.structs.replace(commit, name=name)
 
 
-def outcomes_of(commits: Iterable[Commit]) -> dict[str, Outcome]:
+def outcomes_of(commits: Iterable[Commit]) -> dict[str, RunOutcome]:
     """By run; a run that failed and was repeated counts as it went the last time."""
     return {run.run_id: run for commit in commits for run in commit.runs}
 
@@ -201,14 +201,14 @@ def _rows(trace: StoreLocation, name: str) -> int:
         return -1
 
 
-def _outcomes(trace: StoreLocation, name: str) -> list[Outcome]:
+def _outcomes(trace: StoreLocation, name: str) -> list[RunOutcome]:
     try:
         with trace.arrow.open_input_file(trace.arrow_path(name)) as file:
             rows = pq.ParquetFile(file).read(columns=_OUTCOME_COLUMNS)
     except (OSError, ValueError):
         return []
     columns = [rows[column].to_pylist() for column in _OUTCOME_COLUMNS]
-    return [Outcome(*row) for row in zip(*columns, strict=True)]
+    return [RunOutcome(*row) for row in zip(*columns, strict=True)]
 
 
 def _is_trace(name: str) -> bool:

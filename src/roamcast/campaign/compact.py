@@ -21,13 +21,14 @@ from roamcast.campaign.commits import (
     QUARANTINE,
     Commit,
     File,
-    Outcome,
+    RunOutcome,
     all_commits,
     counting,
     digest_of,
     outcomes_of,
     write_commit,
 )
+from roamcast.campaign.delta import refresh
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.store import Store
 from roamcast.trace.files import SCHEMA_VERSION, encoded
@@ -51,6 +52,7 @@ def compact(store: Store, target_bytes: int = TARGET_BYTES) -> Change:
         small = [commit for commit in commits if _is_small(commit, target_bytes)]
         if len(small) > 1:
             _rewrite(store, small, None, target_bytes)
+        refresh(store)
         return Change(_count(commits), _count(store.commits()))
 
 
@@ -62,6 +64,7 @@ def vacuum(store: Store, target_bytes: int = TARGET_BYTES) -> Change:
         unplanned = [commit for commit in commits if any(run.run_id not in planned for run in commit.runs)]
         if unplanned:
             _rewrite(store, unplanned, planned, target_bytes)
+        refresh(store)
         everything = all_commits(store.directory)
         counted = counting(everything)
         kept = {commit.name for commit in counted}
@@ -139,7 +142,7 @@ def _write(store: Store, path: str, rows: pa.Table) -> File:
     return File(path, content.size, rows.num_rows, digest_of(memoryview(content)))
 
 
-def _last(runs: list[Outcome]) -> list[Outcome]:
+def _last(runs: list[RunOutcome]) -> list[RunOutcome]:
     return list({run.run_id: run for run in runs}.values())
 
 

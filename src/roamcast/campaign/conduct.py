@@ -22,13 +22,14 @@ from pyspark.sql import SparkSession
 
 import roamcast
 from roamcast.campaign.commits import ABOUT
+from roamcast.campaign.delta import refresh
 from roamcast.campaign.execute import ExecutionState, RunExecution
 from roamcast.campaign.file import Campaign, Stop, load_campaign
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import Point, plan_table, points, replicates
 from roamcast.campaign.preflight import prepare
 from roamcast.campaign.session import LOCAL
-from roamcast.campaign.store import Manifest, Outcome, Store
+from roamcast.campaign.store import Manifest, RunOutcome, Store
 from roamcast.campaign.verify import Damage
 from roamcast.campaign.worker import Worker, simulate_runs
 from roamcast.errors import ConfigurationError
@@ -60,7 +61,7 @@ class Ending(NamedTuple):
 
     planned: int
     skipped: int  # were there already
-    failed: list[Outcome]
+    failed: list[RunOutcome]
     damages: tuple[Damage, ...] = ()  # files that were found damaged at the start; their runs were simulated again
 
 
@@ -132,7 +133,9 @@ class Conductor:
                 )  # contenders may share a run: it is simulated once
                 done = [over[name] for name in planned if name in over]
 
-                def report(standing: ExecutionState, done: list[Outcome] = done, planned: int = len(planned)) -> None:
+                def report(
+                    standing: ExecutionState, done: list[RunOutcome] = done, planned: int = len(planned)
+                ) -> None:
                     failed = sum(outcome.failed for outcome in done) + standing.failed
                     committed = len(done) + standing.committed
                     on_progress(Progress(planned, committed, failed, standing.simulated, standing.running))
@@ -152,6 +155,10 @@ class Conductor:
                     going_on = self._imprecise(going_on, precise, list(planned))
                 if not going_on or (looks is not None and looks.enough()):
                     break
+            try:
+                refresh(self.store)
+            except ConfigurationError as error:  # the runs are there all the same
+                tell(str(error))
             failed = [over[name] for name in planned if over[name].failed]
             return Ending(len(planned), len(before & planned.keys()), failed, tuple(damages))
 

@@ -32,7 +32,7 @@ from pyspark import AccumulatorParam, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from roamcast.campaign.commits import FAILED, Outcome
+from roamcast.campaign.commits import FAILED, RunOutcome
 from roamcast.campaign.interruption import deferred_signals
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.reasons import reason, worker_died
@@ -40,7 +40,7 @@ from roamcast.campaign.shipping import on_path
 from roamcast.campaign.store import LostFilesError, Store, Written
 from roamcast.campaign.worker import Task, Worker, perform, simulate_runs
 from roamcast.errors import RoamcastError
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA
 
 TRACE_SCHEMA = from_arrow_schema(SCHEMA)
 
@@ -97,13 +97,13 @@ class RunExecution:
         self._committed = 0
         self._failed = 0
 
-    def execute(self, runs: pa.Table) -> list[Outcome]:
+    def execute(self, runs: pa.Table) -> list[RunOutcome]:
         """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`, perhaps `point`), and says how they
         went."""
         waiting = deque(_by_seed(runs))
         retries: deque[list[PlannedRun]] = deque()  # halves of batches whose worker died
         jobs: dict[Future[list[bytes]], _Batch] = {}
-        outcomes: list[Outcome] = []
+        outcomes: list[RunOutcome] = []
         with deferred_signals() as hand_over_signals, ThreadPoolExecutor(UNDER_WAY) as threads:
             try:
                 while waiting or retries or jobs:
@@ -156,7 +156,7 @@ class RunExecution:
         tasks: list[Task] = [[(run.run_id, run.run) for run in task] for task in batch.tasks]
         return self._context.parallelize(tasks, len(tasks)).map(simulate_task).collect()
 
-    def _settle(self, job: Future[list[bytes]], batch: "_Batch", retries: deque[list[PlannedRun]]) -> list[Outcome]:
+    def _settle(self, job: Future[list[bytes]], batch: "_Batch", retries: deque[list[PlannedRun]]) -> list[RunOutcome]:
         error = job.exception()
         if error is None:
             return self._commit(batch, [msgspec.json.decode(each, type=Written) for each in job.result()])
@@ -166,13 +166,13 @@ class RunExecution:
         over = {run.run_id for part in kept for run in part.runs}
         left = [run for run in batch.runs() if run.run_id not in over]
         if len(left) == 1:
-            kept.append(Written([], [Outcome(left[0].run_id, FAILED, DIED, 0.0, 0)]))
+            kept.append(Written([], [RunOutcome(left[0].run_id, FAILED, DIED, 0.0, 0)]))
         elif left:
             half = len(left) // 2
             retries.extend([left[:half], left[half:]])
         return self._commit(batch, kept)
 
-    def _commit(self, batch: "_Batch", written: list[Written]) -> list[Outcome]:
+    def _commit(self, batch: "_Batch", written: list[Written]) -> list[RunOutcome]:
         if not written:
             return []
         runs = [run for part in written for run in part.runs]

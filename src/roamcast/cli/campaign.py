@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.table import Table
 
+from roamcast.campaign.commits import outcomes_of
 from roamcast.campaign.store import Store
-from roamcast.campaign.verify import Damage
+from roamcast.campaign.verify import Damage, glance
 from roamcast.campaign.verify import verify as find_damages
 from roamcast.cli.output import console, print_json, print_table
 from roamcast.errors import ConfigurationError
@@ -107,10 +108,11 @@ def run(
 
 @app.command()
 def status(directory: Directory, as_json: AsJson = False) -> None:
-    """Tell how far a campaign is, without Spark."""
+    """Tell how far a campaign is, without Spark. Runs whose files are lost do not count; verify finds altered ones."""
     store = Store(directory)
     manifest = store.manifest()
-    plan, outcomes = store.plan(), store.outcomes()
+    whole, damages = glance(store.directory)
+    plan, outcomes = store.plan(), outcomes_of(whole)
     protocols: dict[str, dict[str, int]] = {}
     for name, label in zip(plan["run_id"].to_pylist(), plan["protocol"].to_pylist(), strict=True):
         row = protocols.setdefault(str(label), {"planned": 0, "done": 0, "failed": 0})
@@ -130,9 +132,14 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
         "simulated_s": sum(outcomes[name].wall_s for name in planned if name in outcomes),
         "report": store.report if store.has_report() else None,
         "resume": manifest.command,
+        "damaged": [each.path for each in damages],
     }
+    for damage in damages[:LISTED_FAILURES]:
+        _say(f"damaged: {damage.path} {damage.what}; the {damage.runs:,} runs of its batch do not count")
     if as_json:
         print_json(answer)
+        if damages:
+            raise typer.Exit(SOME_FAILED)
         return
     table = Table("protocol", "planned", "done", "failed", title=str(answer["title"]), title_justify="left", box=None)
     for label, row in protocols.items():
@@ -143,6 +150,8 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
         console().print(f"to go on: {manifest.command}", soft_wrap=True)
     elif answer["report"]:
         console().print(f"report: {answer['report']}", soft_wrap=True)
+    if damages:
+        raise typer.Exit(SOME_FAILED)
 
 
 @app.command()
@@ -200,6 +209,23 @@ def vacuum(directory: Directory, as_json: AsJson = False) -> None:
         print_json(change._asdict())
     else:
         console().print(f"{change.runs_removed:,} runs and {change.objects_removed:,} files were removed")
+
+
+@app.command()
+def delta(directory: Directory, as_json: AsJson = False) -> None:
+    """Make the trace files a Delta table at DIR/trace without copying them; run, compact and vacuum keep it current."""
+    from roamcast.campaign.delta import register
+
+    _held_together(directory)
+    store = Store(directory)
+    table = register(store)
+    if as_json:
+        print_json(table._asdict() | {"table": str(store.trace)})
+    else:
+        console().print(
+            f"Delta table {store.trace}, version {table.version}: {table.files:,} files, {table.rows:,} rows",
+            soft_wrap=True,
+        )
 
 
 @app.command()

@@ -17,7 +17,7 @@ from roamcast.hunt.draw import HUNTED, checked_protocol
 from roamcast.hunt.fuzz import Corpus, Counts, Fuzzer, add_counts
 from roamcast.hunt.hunter import Limit, hunt_on_cores, hunt_on_spark, retry_open
 from roamcast.hunt.judge import judge
-from roamcast.hunt.ledger import Entry, Ledger
+from roamcast.hunt.ledger import Ledger, LedgerEntry
 from roamcast.hunt.page import hunt_page
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -150,7 +150,7 @@ def adversaries(
         typer.echo(text)
 
 
-def _follow(entries: Iterator[Entry], ledger: Ledger, out: Path) -> None:
+def _follow(entries: Iterator[LedgerEntry], ledger: Ledger, out: Path) -> None:
     """Progress and failures, as they come."""
     told_s = monotonic()
     for judged, entry in enumerate(entries, start=1):

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 
 from roamcast.cli.output import console, print_json
-from roamcast.report.monitor import PATIENCE_S, WINDOW_S, State, TraceWatch, clock, page, short
+from roamcast.report.monitor import PATIENCE_S, WINDOW_S, Snapshot, TraceWatch, clock, page, short
 from roamcast.trace.tail import require_places
 
 SHOWN = 15
@@ -64,14 +64,14 @@ class _Lines:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def tell(self, state: State) -> None:
+    def tell(self, state: Snapshot) -> None:
         if self._as_json:
             print_json(state)
         else:
             console().print(_table(state))
 
 
-def _table(state: State) -> Table:
+def _table(state: Snapshot) -> Table:
     settled = "" if state.watermark_s is None else f"; settled up to {clock(state.watermark_s)}"
     total = f"delivery {short(state.totals['delivery_ratio'])}, p95 {short(state.totals['latency_ms_p95'])} ms"
     title = f"{state.nodes} nodes, {state.ended} ended; {state.rows:,} rows; {total}{settled}"

@@ -64,7 +64,7 @@ def reproduce(
 
 
 def _list(out: Path, as_json: bool) -> None:
-    """Results of one's own first; where there are none, those of the book, if this is a copy of the sources."""
+    """Your own results first; where there are none, those of the book, if this is a copy of the sources."""
     rows = listed(out, BOOK)
     if as_json:
         print_json(rows)

@@ -7,14 +7,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-import pyarrow as pa
 import typer
 from rich.table import Table
 
 from roamcast.cli.output import console, number, print_json
 from roamcast.cli.scenario_options import takes_run
-from roamcast.trace.files import require_writable, write_trace
+from roamcast.library.traces import Trace
 from roamcast.trace.summary import summarise
 from roamcast.world import simulator
 from roamcast.world.capture import Capture
@@ -30,20 +28,19 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Simulate one network and summarise what happened."""
-    _leave_pandas_out()
     if trace is not None:
-        require_writable(trace)
+        _require_writable(trace)
     if pcap is None:
         result = simulator.simulate(run, raw_frames=raw_frames)
     else:
         result = _captured(run, raw_frames, pcap)
     if trace is not None:
-        write_trace(trace, result.recorder.batches(), msgspec.json.encode(run, order="deterministic"))
+        Trace(result.recorder, run).save(trace)
     answer = {
         "protocol": run.protocol,
         "parameters": run.parameters,
         "seed": run.seed,
-        **summarise(result.recorder.table()),
+        **summarise(result.recorder),
         "wall_s": result.wall_s,
         "events": result.events,
         "events_per_s": result.events / result.wall_s,
@@ -58,7 +55,7 @@ def simulate(
 
 
 class _Refusing:
-    """Stands in `sys.meta_path` and answers that a module is not installed."""
+    """Goes into `sys.meta_path` and answers that a module is not installed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -68,9 +65,19 @@ class _Refusing:
             raise ModuleNotFoundError(f"{fullname} is left out", name=fullname)
 
 
+def _require_writable(directory: Path) -> None:
+    """Refuses what could not be written, before the simulation."""
+    from roamcast.trace.files import require_writable  # only now: it brings Arrow
+
+    _leave_pandas_out()
+    require_writable(directory)
+
+
 def _leave_pandas_out() -> None:
     """On its first conversion Arrow imports pandas, if there is one, to recognise data frames. None come up here, and
     the import would take longer than a small simulation. A later call of `to_pandas` still finds it."""
+    import pyarrow as pa
+
     if "pandas" in sys.modules:
         return
     refusing = _Refusing("pandas")

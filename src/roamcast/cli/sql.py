@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from roamcast.campaign.session import LOCAL
+from roamcast.campaign.session import LOCAL, parsed_settings
+from roamcast.campaign.store import Store
+from roamcast.campaign.verify import glance
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
 
@@ -16,6 +18,10 @@ def sql(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory or URI of a campaign or a trace.")],
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Such as: select * from summaries")],
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark's, such as spark.driver.memory=8g; repeatable."),
+    ] = None,
     remote: Annotated[str, typer.Option(help="A Spark Connect server instead, as sc://host:port.")] = "",
     rows: Annotated[int, typer.Option(min=1, help="Rows that are shown at most; --json gives all.")] = ROWS_SHOWN,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON array of objects.")] = False,
@@ -25,21 +31,29 @@ def sql(
     Views: runs, points, events, deliveries, frames, measures, summaries, trace. `select * from VIEW limit 5` shows a
     view's columns; docs/sql.md lists them all.
     """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from roamcast.analysis.views import CAMPAIGN_ONLY, named_views, register_views
+    from roamcast.analysis.views import CAMPAIGN_ONLY, is_campaign, named_views, register_views
+    from roamcast.campaign.reasons import reason
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints whole stack traces
     wanted = named_views(query)
-    session = _session(master, remote)
-    made = register_views(session, directory, wanted)
-    for name in wanted:
-        if name not in made and name in CAMPAIGN_ONLY:
-            raise ConfigurationError(f"query: {name!r} is a view of campaigns; {directory!r} holds a single trace")
+    if is_campaign(directory):
+        _refuse_losses(directory)
+    session = _session(master, remote, parsed_settings(conf or []))
     try:
+        made = register_views(session, directory, wanted)
+        for name in wanted:
+            if name not in made and name in CAMPAIGN_ONLY:
+                raise ConfigurationError(f"query: {name!r} is a view of campaigns; {directory!r} holds a single trace")
         found: Any = session.sql(query).toArrow()
     except PySparkException as error:
         raise ConfigurationError(f"query: {_first_line(error)}") from None
+    except (Py4JJavaError, OSError) as error:
+        raise ConfigurationError(
+            f"{directory}: cannot be read: {reason(error)}; roamcast campaign verify finds damaged files"
+        ) from None
     if as_json:
         print_json(found.to_pylist())
         return
@@ -49,11 +63,22 @@ def sql(
         typer.echo(f"{found.num_rows:,} rows; the first {rows:,} are shown")
 
 
-def _session(master: str, remote: str) -> Any:
+def _refuse_losses(directory: str) -> None:
+    """Answers without the rows of a lost file would be wrong."""
+    _, damages = glance(Store(directory).directory)
+    if damages:
+        raise ConfigurationError(
+            f"{directory}: {damages[0].path} {damages[0].what}; roamcast campaign verify sets damaged batches aside"
+        )
+
+
+def _session(master: str, remote: str, settings: dict[str, str]) -> Any:
     if not remote:
         from roamcast.campaign.session import start_session
 
-        return start_session(master)
+        session = start_session(master, settings=settings)
+        session.sparkContext.setLogLevel("OFF")  # what fails is told in one line
+        return session
     from pyspark.sql import SparkSession
 
     try:

@@ -1,7 +1,7 @@
 """What a node offers its neighbours, and what it fetches from them.
 
 The log. Every event that a node holds and somebody wants is an entry in its log, in the order in which that became so.
-A beat lists the newest entries. Whoever has read the log up to there knows all of it; whoever has not asks for the rest
+A beat lists the newest entries. A neighbour that has read the log up to there knows all of it; others ask for the rest
 (`Ask`, `Offer`). So an event costs a few bytes per node to be known to all neighbours, once, and a node that was away
 reads on where it stopped. The log starts over, with another epoch, when a node starts, and when most of it is gone.
 
@@ -30,12 +30,6 @@ MISSING_MAX: Final = 8192
 HOLDERS_MAX: Final = 8  # neighbours remembered per missing event
 CUSTODIANS_MAX: Final = 64  # neighbours remembered per own event
 EPOCHS_PER_LIFE: Final = 1 << 20
-FRESH_BEATS: Final = 3  # an entry is listed in this many beats
-BACKLOG_MAX: Final = 64  # frames that wait at the link while events are carried
-PAUSE_MAX_S: Final = 8.0
-PATIENT_TRIES: Final = 4  # to fetch an event before the pauses grow
-RESENDS_MAX: Final = 3  # of a `Carry` that the link gave up on, in one beat period
-TRIES_MAX: Final = 20
 
 
 class CustodyTimer(StrEnum):
@@ -156,7 +150,7 @@ class Custody(Component):
         self._resent.clear()
         head = len(self._log)
         first = max(self._fresh[0] if self._fresh else 0, head - IDS_MAX)
-        self._fresh = [*self._fresh[-(FRESH_BEATS - 1) :], head]
+        self._fresh = [*self._fresh[-(self._settings.fresh_beats - 1) :], head]
         self.host.broadcast(Beat(self._epoch, first, self._entries(first, head), self._digest()))
         self._beat_in(self._settings.beat_period_s)
 
@@ -254,11 +248,13 @@ class Custody(Component):
 
     def _pause_s(self, tries: int) -> float:
         """How long an answer may take. After a few tries the neighbour is probably out of reach."""
-        return min(self._settings.fetch_timeout_s * 2.0 ** max(0, tries - PATIENT_TRIES), PAUSE_MAX_S)
+        settings = self._settings
+        pause_s = settings.fetch_timeout_s * 2.0 ** max(0, tries - settings.fetch_tries_patient)
+        return min(pause_s, settings.fetch_pause_max_s)
 
     def _choose(self, event_id: int, missing: _Missing) -> int | None:
         """Whom to ask next; None: nobody is left, and the event is given up until somebody lists it again."""
-        if missing.asked in self._neighbours:  # it was asked in vain
+        if missing.asked in self._neighbours:  # it was asked and did not answer
             neighbour = self._neighbours[missing.asked]
             neighbour.under_way = max(0, neighbour.under_way - 1)
             if missing.asked in missing.holders:
@@ -266,7 +262,7 @@ class Custody(Component):
                 missing.holders.append(missing.asked)
         missing.asked = -1
         missing.holders = [each for each in missing.holders if each in self._neighbours]
-        if missing.holders and missing.tries < TRIES_MAX:
+        if missing.holders and missing.tries < self._settings.fetch_tries_max:
             return missing.holders[0]
         del self._missing[event_id]
         for holder in missing.holders:
@@ -284,7 +280,7 @@ class Custody(Component):
                 carried.append(Carried(event, self._holdings.age_s(held), held.hops))
         room = room_bytes(self.host, Carry((), tuple(gone)))
         for batch in batches(carried, encoded_bytes, max(room, 64), IDS_MAX):
-            if self.host.backlog() >= BACKLOG_MAX:
+            if self.host.backlog() >= self._settings.backlog_max:
                 break  # the rest is asked for again
             self.carried += len(batch)
             self.host.send(sender, Carry(tuple(batch), tuple(gone)))
@@ -319,6 +315,6 @@ class Custody(Component):
     def _on_carry_failed(self, neighbour: int, message: Carry) -> None:
         """Sent again at once a few times; after that the neighbour asks again, if it is there."""
         resent = self._resent.get(neighbour, 0)
-        if resent < RESENDS_MAX:
+        if resent < self._settings.resends_max:
             self._resent[neighbour] = resent + 1
             self.host.send(neighbour, message)

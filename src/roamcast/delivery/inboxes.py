@@ -17,7 +17,7 @@ from contextlib import suppress
 import msgspec
 
 from roamcast.delivery.holdings import Holdings
-from roamcast.delivery.ordering import Arrival, Order, Ranges
+from roamcast.delivery.ordering import Order, Ranges, WaitingEvent
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.delivery.storage import DurableRow, StorageError
 from roamcast.errors import ConfigurationError
@@ -50,7 +50,7 @@ class Inbox:
         self.since_s = since_s  # events published later than this are for it
         self.is_durable = is_durable
         self.is_open = False  # an application takes events
-        self.waiting: deque[Arrival] = deque()
+        self.waiting: deque[WaitingEvent] = deque()
         self.again: set[int] = set()
         self.unacknowledged: dict[int, None] = {}
 
@@ -112,7 +112,7 @@ class Inboxes:
         held, event = self._holdings.held(event_id), self._holdings.body(event_id)
         if held is not None and event is not None:  # else its lifetime is over
             self._holdings.pin(event_id)
-            inbox.waiting.append(Arrival(event, held.hops, self._now()))
+            inbox.waiting.append(WaitingEvent(event, held.hops, self._now()))
 
     def _order(self) -> Order:
         return Order(self._settings.order_wait_s, self._progress, lambda event_id: event_id in self._holdings)
@@ -215,10 +215,10 @@ class Inboxes:
             self._outlet(Handed(event, hops))
         for inbox in list(self._named.values()):
             if (stored or not inbox.is_durable) and published_s >= inbox.since_s and inbox.interest.matches(event):
-                self._offer(inbox, Arrival(event, hops, self._now()))
+                self._offer(inbox, WaitingEvent(event, hops, self._now()))
         self.flush()
 
-    def _offer(self, inbox: Inbox, arrival: Arrival) -> None:
+    def _offer(self, inbox: Inbox, arrival: WaitingEvent) -> None:
         if inbox.order is None:
             inbox.waiting.append(arrival)
         elif not inbox.order.add(arrival):

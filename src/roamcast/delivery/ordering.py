@@ -14,7 +14,7 @@ from roamcast.events import NUMBER_BITS, Event, event_id
 Ranges = tuple[tuple[int, int], ...]
 
 
-class Arrival:
+class WaitingEvent:
     """An event that waits for its turn."""
 
     def __init__(self, event: Event, hops: int, came_s: float) -> None:
@@ -33,9 +33,9 @@ class Order:
         self._progress = progress
         self._is_known = is_known  # whether an event has arrived at this node, wanted or not
         self._last: dict[int, int] = {}  # by publisher: the number passed on last
-        self._waiting: dict[int, dict[int, Arrival]] = {}  # by publisher and number
+        self._waiting: dict[int, dict[int, WaitingEvent]] = {}  # by publisher and number
         self.late = 0  # dropped, because one with a higher number was passed on before
-        self.skipped = 0  # waits that ended in vain
+        self.skipped = 0  # waits that timed out
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -45,7 +45,7 @@ class Order:
         publisher, number = event_id >> NUMBER_BITS, event_id & (1 << NUMBER_BITS) - 1
         self._last[publisher] = max(number, self._last.get(publisher, 0))
 
-    def add(self, arrival: Arrival) -> bool:
+    def add(self, arrival: WaitingEvent) -> bool:
         """Takes an event; false if it is too late for it."""
         publisher, number = arrival.event.publisher, arrival.event.number
         if number <= self._last.get(publisher, 0):
@@ -54,9 +54,9 @@ class Order:
         self._waiting.setdefault(publisher, {})[number] = arrival
         return True
 
-    def ready(self, now_s: float) -> list[Arrival]:
+    def ready(self, now_s: float) -> list[WaitingEvent]:
         """The events whose turn has come, in order."""
-        passed: list[Arrival] = []
+        passed: list[WaitingEvent] = []
         for publisher in list(self._waiting):
             waiting = self._waiting[publisher]
             while waiting:

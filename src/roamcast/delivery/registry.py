@@ -2,12 +2,12 @@
 
 Every node says what its applications want in a record of its own (`Want`). Records are passed on, so each node knows
 which events are worth keeping for somebody. Newer records replace older ones by life and version. A node refreshes its
-record four times within `away_max_s`; a record that has not been refreshed for that long is forgotten. So the interests
-of a node that is down or out of range are served for `away_max_s`.
+record `refreshes` times within `away_max_s`; a record that has not been refreshed for that long is forgotten. So the
+interests of a node that is down or out of range are served for `away_max_s`.
 
 A change is broadcast soon (`beat_delay_s`). Broadcasts get lost, so every beat carries a digest of all records. A node
-that hears a digest other than its own broadcasts its records, at most `SHARE_BYTES_MAX` of them per beat period, in
-turn. Both tables are bounded in entries and bytes; what finds them full is dropped and counted.
+that hears a digest other than its own broadcasts its records, at most `share_bytes_max` of them per beat period, in
+turn. Both tables are bounded in entries and bytes; overflow is dropped and counted.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,6 @@ BYTES_MAX: Final = 4 << 20
 
 WANT_BYTES_MAX: Final = 128 * 1024
 """Of one node's interests, encoded."""
-
-SHARE_BYTES_MAX: Final = 16 * 1024
-"""Records that are told again in one beat period, unless a single one is larger."""
-
-REFRESHES: Final = 4
-"""A record is refreshed this often within `away_max_s`."""
 
 Record = Want | Progress
 
@@ -80,7 +74,7 @@ class Registry(Component):
         inputs.on_timer(RegistryTimer.REFRESH, self._refresh)
 
     def start(self) -> None:
-        self.host.set_timer(self._settings.away_max_s / REFRESHES, (RegistryTimer.REFRESH, 0))
+        self.host.set_timer(self._settings.away_max_s / self._settings.refreshes, (RegistryTimer.REFRESH, 0))
 
     def wanted(self, event: Event) -> bool:
         """Whether somebody, this node included, is known to want the event."""
@@ -212,7 +206,7 @@ class Registry(Component):
         """Tells what changed, and as much of the rest as may be told now."""
         told = list(self._changed)
         self._changed.clear()
-        left_bytes = SHARE_BYTES_MAX
+        left_bytes = self._settings.share_bytes_max
         while self._turn and left_bytes > 0:
             which = self._turn.pop(0)
             if which not in told:

@@ -42,7 +42,7 @@ class DurableRow(msgspec.Struct):
     age_s: float  # since it was made
 
 
-class State(msgspec.Struct):
+class DurableState(msgspec.Struct):
     """How far an event is at a durable subscription."""
 
     name: str
@@ -81,7 +81,7 @@ class Storage(ABC):
     def unsubscribe(self, name: str) -> None: ...
 
     @abstractmethod
-    def states(self) -> list[State]:
+    def states(self) -> list[DurableState]:
         """Of the events that durable subscriptions were handed, in no certain order."""
 
     @abstractmethod
@@ -131,7 +131,7 @@ class MemoryStorage(Storage):
 
     def unsubscribe(self, name: str) -> None: ...
 
-    def states(self) -> list[State]:
+    def states(self) -> list[DurableState]:
         return []
 
     def waiting(self) -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from roamcast.doors.settings import Entry, Rights
+from roamcast.doors.settings import DoorEntry, Rights
 from roamcast.errors import ConfigurationError
 from roamcast.events import Content, Event
 from roamcast.interests import Interest, parse_interest
@@ -122,7 +122,7 @@ def _add(users: Users, name: str, secret: str) -> None:
 class Access:
     """The rules of one door."""
 
-    def __init__(self, door: str, entry: Entry, language: str) -> None:
+    def __init__(self, door: str, entry: DoorEntry, language: str) -> None:
         self._field = f"door.{door}.users"
         self._entry = entry
         self._users = Users()

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from roamcast.doors.gate import Arrival
+from roamcast.doors.gate import ClientEvent
 from roamcast.errors import ConfigurationError
 
 STRUCTURED = "application/cloudevents+json"
@@ -79,7 +79,7 @@ def from_binary(headers: Mapping[str, str], body: bytes) -> Parsed:
     return _parsed(texts, body)
 
 
-def to_structured(arrival: Arrival, network: str) -> dict[str, Any]:
+def to_structured(arrival: ClientEvent, network: str) -> dict[str, Any]:
     """The event as a JSON object."""
     attributes = to_attributes(arrival, network)
     content_type = attributes.get("datacontenttype")
@@ -94,7 +94,7 @@ def to_structured(arrival: Arrival, network: str) -> dict[str, Any]:
         return {**attributes, "data_base64": base64.b64encode(arrival.payload).decode()}
 
 
-def to_attributes(arrival: Arrival, network: str) -> dict[str, str]:
+def to_attributes(arrival: ClientEvent, network: str) -> dict[str, str]:
     """The attributes of the event as a CloudEvent."""
     event = arrival.event
     given = {name[len(PREFIX) :]: value for name, value in arrival.attributes.items() if name.startswith(PREFIX)}

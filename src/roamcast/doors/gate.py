@@ -38,7 +38,7 @@ class ForbiddenError(ConfigurationError):
     """A client asked for what its access rules do not allow."""
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class ClientEvent(msgspec.Struct, frozen=True):
     """A delivered event as a client sees it."""
 
     event: Event
@@ -57,7 +57,7 @@ class Terms(msgspec.Struct, frozen=True):
     timeout_s: float = 10.0
 
 
-def as_json(arrival: Arrival) -> dict[str, Any]:
+def as_json(arrival: ClientEvent) -> dict[str, Any]:
     """An event as a JSON object, as `roamcast node --json` has it."""
     event = arrival.event
     try:
@@ -150,11 +150,11 @@ class Gate:
         name = f"{user}/{durable}" if durable else ""
         return self.node.subscribe(interest, queue_max=queue_max, durable=name, ordered=ordered)
 
-    def arrival(self, delivery: Delivery) -> Arrival:
+    def arrival(self, delivery: Delivery) -> ClientEvent:
         attributes, payload = opened(delivery.event.payload)
         if self.tracing is not None:
             attributes = self.tracing.seen(delivery.event, attributes)
-        return Arrival(delivery.event, attributes, payload, delivery.hops, delivery.latency_s)
+        return ClientEvent(delivery.event, attributes, payload, delivery.hops, delivery.latency_s)
 
     def refuse(self, door: str, text: str) -> None:
         """Counts a client's mistake and tells the operator, who may have to mend the rules."""

@@ -9,7 +9,7 @@ settings decide; between door and client QoS 0 and 1 are MQTT's, QoS 2 is grante
 client with the QoS of its subscription. **Errors.** MQTT 3.1.1 cannot tell a client that its message was refused. It is
 dropped, counted, and noticed in the node's log; a refused subscription is answered with 0x80.
 
-For MQTT 5 there is the bridge to a broker of one's own (`mqtt_bridge.py`).
+For MQTT 5 there is the bridge to a broker that you run (`mqtt_bridge.py`).
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import contextlib
 
 from roamcast.delivery.storage import UnstoredError
 from roamcast.doors.access import Access
-from roamcast.doors.gate import Arrival, Gate
+from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_broker import DoorBroker
 from roamcast.doors.mqtt_retained import Kind, RetainedExchange, Tasks
 from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
@@ -186,7 +186,7 @@ class MqttDoor:
             if delivery.event.content != ASK:
                 await self._hand_out(self.gate.arrival(delivery))
 
-    async def _hand_out(self, arrival: Arrival) -> None:
+    async def _hand_out(self, arrival: ClientEvent) -> None:
         mqtt_topic = mqtt_topic_of(str(arrival.event.content))
         kind = self._retained.arrived(arrival)
         if kind == Kind.MESSAGE:

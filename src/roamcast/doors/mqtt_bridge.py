@@ -1,4 +1,4 @@
-"""A bridge to a broker of one's own, such as mosquitto: MQTT 5 and 3.1.1, QoS 0 to 2, wills, sessions, TLS are its.
+"""A bridge to a broker that you run, such as mosquitto: MQTT 5 and 3.1.1, QoS 0 to 2, wills, sessions, TLS are its.
 
     [door.mqtt]
     broker = "127.0.0.1:1883"
@@ -26,7 +26,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from roamcast.delivery.storage import UnstoredError
 from roamcast.doors.access import Access
-from roamcast.doors.gate import Arrival, Gate
+from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_retained import Kind, RetainedExchange, Tasks
 from roamcast.doors.mqtt_topics import mqtt_topic_of, pattern_of, topic_of
 from roamcast.doors.retained import ASK, RETAIN
@@ -63,7 +63,7 @@ class MqttBridge:
         self._retained = RetainedExchange(gate, entry.retained, self._tasks, lambda topic, payload: None)
         self._own: dict[int, None] = {}  # events of the broker's clients, oldest first
         self._events: Subscription | None = None
-        self._unsent: tuple[Arrival, Kind] | None = None  # taken from the queue, not yet at the broker
+        self._unsent: tuple[ClientEvent, Kind] | None = None  # taken from the queue, not yet at the broker
 
     @property
     def url(self) -> str:

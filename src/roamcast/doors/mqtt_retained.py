@@ -5,9 +5,19 @@ from collections.abc import Callable, Coroutine
 from enum import Enum
 from typing import Any
 
-from roamcast.doors.gate import Arrival, Gate
+from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_topics import mqtt_topic_of
-from roamcast.doors.retained import ASK, RETAIN, STAMP, Kept, Retained, asked, question, read_stamp, written_stamp
+from roamcast.doors.retained import (
+    ASK,
+    RETAIN,
+    STAMP,
+    Retained,
+    RetainedValue,
+    asked,
+    question,
+    read_stamp,
+    written_stamp,
+)
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests.topics import Topics
@@ -62,7 +72,7 @@ class RetainedExchange:
 
     def published(self, event: Event, payload: bytes) -> None:
         """A client of this door has published a message to be retained."""
-        self._keep(Kept(str(event.content), payload, (event.time_s, event.id), is_own=True))
+        self._keep(RetainedValue(str(event.content), payload, (event.time_s, event.id), is_own=True))
         if self._questions is None:
             try:
                 self._questions = self._gate.node.subscribe(Topics.of(ASK), queue_max=QUESTIONS_MAX)
@@ -71,23 +81,23 @@ class RetainedExchange:
             else:
                 self._tasks.start(self._answer(self._questions))
 
-    def arrived(self, arrival: Arrival) -> Kind:
+    def arrived(self, arrival: ClientEvent) -> Kind:
         event = arrival.event
         if RETAIN not in arrival.attributes or event.publisher == self._gate.node.address:
             return Kind.MESSAGE
         stamp = (event.time_s, event.id)
         if STAMP not in arrival.attributes:
-            self._keep(Kept(str(event.content), arrival.payload, stamp, is_own=False))
+            self._keep(RetainedValue(str(event.content), arrival.payload, stamp, is_own=False))
             return Kind.MESSAGE
         original = read_stamp(arrival.attributes[STAMP], stamp)
-        is_news = self._keep(Kept(str(event.content), arrival.payload, original, is_own=False))
+        is_news = self._keep(RetainedValue(str(event.content), arrival.payload, original, is_own=False))
         return Kind.PAST if is_news else Kind.KNOWN
 
     def ask(self, patterns: list[str]) -> None:
         """This node begins to want such topics."""
         self._tasks.start(self._ask(patterns))
 
-    def _keep(self, kept: Kept) -> bool:
+    def _keep(self, kept: RetainedValue) -> bool:
         is_news, gone = self._retained.keep(kept)
         if is_news:
             self._set_retained(mqtt_topic_of(kept.content), kept.payload)
@@ -113,7 +123,7 @@ class RetainedExchange:
                 for kept in self._retained.own_within(wanted):
                     await self._publish_again(kept, delivery.event)
 
-    async def _publish_again(self, kept: Kept, cause: Event) -> None:
+    async def _publish_again(self, kept: RetainedValue, cause: Event) -> None:
         now_s = asyncio.get_running_loop().time()
         if self._again_s.get(kept.content, 0.0) <= now_s:
             self._again_s[kept.content] = now_s + AGAIN_AFTER_S

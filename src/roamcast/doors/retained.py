@@ -5,7 +5,7 @@ event's id. An empty payload deletes, and is remembered too, so that an older me
 publishes a retained message at a door makes this node its *origin*.
 
 A node that begins to want topics publishes what it wants on `ASK`. Every origin that has such messages publishes them
-again, with the stamp of the original, so whoever has them already ignores them.
+again, with the stamp of the original, so nodes that have them already ignore them.
 """
 
 import msgspec
@@ -24,7 +24,7 @@ PATTERNS_MAX = 64  # in one question; more ask for everything
 Stamp = tuple[float, int]
 
 
-class Kept(msgspec.Struct, frozen=True):
+class RetainedValue(msgspec.Struct, frozen=True):
     content: str
     payload: bytes  # empty: deleted
     stamp: Stamp
@@ -34,7 +34,7 @@ class Kept(msgspec.Struct, frozen=True):
 class Retained:
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: dict[str, Kept] = {}  # by topic, the one that changed last at the end
+        self._kept: dict[str, RetainedValue] = {}  # by topic, the one that changed last at the end
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -43,7 +43,7 @@ class Retained:
     def has_own(self) -> bool:
         return any(kept.is_own for kept in self._kept.values())
 
-    def keep(self, kept: Kept) -> tuple[bool, list[str]]:
+    def keep(self, kept: RetainedValue) -> tuple[bool, list[str]]:
         """Whether it is news, and the topics that had to go to make room."""
         before = self._kept.get(kept.content)
         if before is not None and before.stamp >= kept.stamp:
@@ -56,7 +56,7 @@ class Retained:
             del self._kept[gone[-1]]
         return True, gone
 
-    def own_within(self, wanted: Topics) -> list[Kept]:
+    def own_within(self, wanted: Topics) -> list[RetainedValue]:
         """What this node is the origin of and somebody asks for; deletions as well."""
         return [kept for kept in self._kept.values() if kept.is_own and wanted.contains(kept.content)]
 

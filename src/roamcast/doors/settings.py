@@ -34,7 +34,7 @@ class Rights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscribe: str = ""
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DoorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who may come in at a door, and how many."""
 
     listen: str = ""  # HOST:PORT; empty: the usual port, on loopback
@@ -49,15 +49,15 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return not self.users if self.anonymous is None else self.anonymous
 
 
-class MqttEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MqttEntry(DoorEntry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     retained: Count = 1000  # retained messages that are kept; then the oldest is dropped
-    broker: str = ""  # HOST:PORT of a broker of one's own that is bridged; empty: the door is a broker itself
+    broker: str = ""  # HOST:PORT of a broker that you run and that is bridged; empty: the door is a broker itself
     user: str = ""  # of that broker
-    password_file: str = ""  # a file with nothing but the user's password at that broker
+    password_file: str = ""  # a file that holds only the user's password at that broker
     topics: tuple[str, ...] = ("#",)  # what of the network goes to that broker, as MQTT topic filters
 
 
-class HttpEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class HttpEntry(DoorEntry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     origins: list[str] = []  # web pages of these origins may use the door, as in "https://map.example"
     hosts: list[str] = []  # names under which it may be asked for, besides loopback and its own address
 
@@ -94,7 +94,7 @@ def door_settings(table: Mapping[str, Any]) -> DoorSettings:
     return settings
 
 
-def endpoint(name: str, entry: Entry) -> tuple[str, int]:
+def endpoint(name: str, entry: DoorEntry) -> tuple[str, int]:
     """Where a door listens."""
     return parse_endpoint(f"door.{name}.listen", entry.listen or f"127.0.0.1:{PORTS[name]}")
 
@@ -107,7 +107,7 @@ def _table(name: str, value: Any) -> Any:
     return value
 
 
-def _require_caution(name: str, entry: Entry) -> None:
+def _require_caution(name: str, entry: DoorEntry) -> None:
     if not entry.users and entry.anonymous is None and not is_loopback(endpoint(name, entry)):
         raise ConfigurationError(
             f"door.{name}.listen: {entry.listen!r} can be reached from other machines, and anybody may come in; "

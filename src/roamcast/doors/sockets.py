@@ -30,19 +30,19 @@ SUBSCRIPTIONS_MAX = 64  # of one client
 DOOR = "http"
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
+class SocketRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do"):
     tag: str | int | None = None  # comes back in the answer
 
 
-class Subscribe(Request, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="subscribe"):
+class Subscribe(SocketRequest, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="subscribe"):
     interest: str = ""
 
 
-class Unsubscribe(Request, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="unsubscribe"):
+class Unsubscribe(SocketRequest, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="unsubscribe"):
     interest: str = ""
 
 
-class Publish(Request, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="publish"):
+class Publish(SocketRequest, frozen=True, forbid_unknown_fields=True, tag_field="do", tag="publish"):
     content: str | int | float = ""
     payload: str = ""
     payload_base64: str = ""

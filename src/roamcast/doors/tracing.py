@@ -2,7 +2,7 @@
 
 A publication continues the trace of its `traceparent`, or of its cause, or begins one. The event carries the context
 of its span (W3C Trace Context), so a delivery is a child of the publication on whatever node it happens. A client gets
-the context of the delivery, and whoever publishes with that continues the chain.
+the context of the delivery, and an application that publishes with that continues the chain.
 """
 
 import asyncio

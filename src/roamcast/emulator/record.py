@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from roamcast.errors import ConfigurationError
 from roamcast.trace import files
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.recorder import Recorder
-from roamcast.trace.schema import SCHEMA, Record
+from roamcast.trace.schema import Record
 
 COUNTED = ("frame", "load", "lost", "dropped", "structure")
 """The kinds of rows that are the nodes' own."""

@@ -38,7 +38,7 @@ class Ordeal(msgspec.Struct, frozen=True):
     seed: int
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class OrdealOutcome(msgspec.Struct, frozen=True):
     ordeal: Ordeal
     delivered: float | None  # share of the honest, connected pairs; None: there were none
 
@@ -67,7 +67,7 @@ def scenario_of(ordeal: Ordeal) -> Scenario:
     )
 
 
-def undergo(ordeal: Ordeal) -> Outcome:
+def undergo(ordeal: Ordeal) -> OrdealOutcome:
     parameters: dict[str, Any] = {"broker_share": 0.3} if ordeal.protocol == "overlays" else {}
     scenario = scenario_of(ordeal)
     run = Run(scenario=scenario, protocol=ordeal.protocol, parameters=parameters, seed=ordeal.seed)
@@ -80,16 +80,16 @@ def undergo(ordeal: Ordeal) -> Outcome:
         if debt.hops > 0 and debt.node not in suspects and debt.event_id >> NUMBER_BITS not in suspects
     ]
     paid = sum((debt.event_id, debt.node) in books.delays_s for debt in honest)
-    return Outcome(ordeal, paid / len(honest) if honest else None)
+    return OrdealOutcome(ordeal, paid / len(honest) if honest else None)
 
 
-def endure(protocols: tuple[str, ...], jobs: int, seeds: tuple[int, ...]) -> Iterator[Outcome]:
+def endure(protocols: tuple[str, ...], jobs: int, seeds: tuple[int, ...]) -> Iterator[OrdealOutcome]:
     """All outcomes, as they come."""
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from pool.map(undergo, ordeals(protocols, seeds))
 
 
-def adversity_page(outcomes: list[Outcome]) -> str:
+def adversity_page(outcomes: list[OrdealOutcome]) -> str:
     seeds = len({outcome.ordeal.seed for outcome in outcomes})
     spread = f": the median and the range over {seeds} seeds"
     if seeds == 1:
@@ -113,7 +113,7 @@ def adversity_page(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def _table(kind: Kind, protocols: list[str], outcomes: list[Outcome]) -> list[str]:
+def _table(kind: Kind, protocols: list[str], outcomes: list[OrdealOutcome]) -> list[str]:
     columns: list[tuple[str, Kind, float, bool]] = [("none", "none", 0.0, False)]
     columns += [(name, kind, share, False) for name, share in SHARES.items()]
     if kind in STOPPED:
@@ -126,7 +126,7 @@ def _table(kind: Kind, protocols: list[str], outcomes: list[Outcome]) -> list[st
     return [f"## {kind.capitalize()}", "", head, "|---|" + "---:|" * len(columns), *rows, ""]
 
 
-def _cell(outcomes: list[Outcome], protocol: str, kind: Kind, share: float, signed: bool) -> str:
+def _cell(outcomes: list[OrdealOutcome], protocol: str, kind: Kind, share: float, signed: bool) -> str:
     shares = [
         each.delivered
         for each in outcomes

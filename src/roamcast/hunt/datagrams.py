@@ -66,7 +66,7 @@ class Storm:
         self._kinds |= {"noise": self._noise, "truncated": self._truncated, "changed": self._changed}
 
     def blow(self, datagrams: int) -> Counter[tuple[str, DropReason]]:
-        """Sends so many; counts them by kind and by why they were dropped."""
+        """Sends that many datagrams; counts them by kind and by why they were dropped."""
         reasons: Counter[tuple[str, DropReason]] = Counter()
         names = list(self._kinds)
         for number in range(datagrams):

@@ -27,9 +27,9 @@ HUNTED = tuple(name for name, kind in PROTOCOLS.items() if not kind.is_limit)
 Model = Literal["waypoint", "group", "gauss-markov", "roads", "static", "grid"]
 
 HEALING_SHARE = 0.5
-EVERY_INSTANT_SHARE = 0.2  # of the rough cases; the others are looked at every so often
+EVERY_INSTANT_SHARE = 0.2  # of the rough cases; the others are checked now and then
 CLEARED_S = 10.0  # by then what was delayed by faults has arrived
-JUDGED_S = 20.0  # for so long a healed network is judged
+JUDGED_S = 20.0  # how long a healed network is judged
 RANGE_M = 250.0
 PLACED = ("georendezvous",)  # refuses to run without positions
 

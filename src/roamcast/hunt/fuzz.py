@@ -206,7 +206,7 @@ class Fuzzer:
         self._header = self._codec.encode(Datagram(DatagramKind.BROADCAST, 9), b"")
 
     def fire(self, datagrams: int, *, at_protocol: bool = True) -> None:
-        """Sends so many; an exception comes out with the bytes that caused it."""
+        """Sends that many datagrams; an exception is raised with the bytes that caused it."""
         counts = self.counts
         for _ in range(datagrams):
             body = self._mutator.body()

@@ -14,7 +14,7 @@ from roamcast.form import source_digest
 from roamcast.hunt.case import Case, read_case
 from roamcast.hunt.draw import draw_case
 from roamcast.hunt.judge import judge
-from roamcast.hunt.ledger import Entry, Ledger
+from roamcast.hunt.ledger import Ledger, LedgerEntry
 from roamcast.hunt.shrink import shrink
 
 REPEATED_EVERY = 4
@@ -23,13 +23,13 @@ REPEATED_EVERY = 4
 BATCH = 200  # cases of a Spark job
 
 
-class Task(NamedTuple):
+class HuntTask(NamedTuple):
     seed: int
     number: int
     protocol: str
 
 
-def perform(task: Task) -> tuple[Entry, Case | None]:
+def perform(task: HuntTask) -> tuple[LedgerEntry, Case | None]:
     """Judges one case; shrinks it if it fails."""
     case = draw_case(task.seed, task.number, task.protocol)
     repeated = task.number % REPEATED_EVERY == 0
@@ -37,7 +37,7 @@ def perform(task: Task) -> tuple[Entry, Case | None]:
     shrunk = None
     if verdict.failure is not None:
         shrunk = shrink(case, verdict.failure.kind)
-    entry = Entry(
+    entry = LedgerEntry(
         number=task.number,
         protocol=task.protocol,
         seed=task.seed,
@@ -57,18 +57,18 @@ def perform(task: Task) -> tuple[Entry, Case | None]:
     return entry, shrunk
 
 
-def tasks(ledger: Ledger, protocols: tuple[str, ...]) -> Iterator[Task]:
+def tasks(ledger: Ledger, protocols: tuple[str, ...]) -> Iterator[HuntTask]:
     """What is still to be judged, without an end."""
     done = ledger.done()
     number = 0
     while True:
         for protocol in protocols:
             if (protocol, number) not in done:
-                yield Task(ledger.seed, number, protocol)
+                yield HuntTask(ledger.seed, number, protocol)
         number += 1
 
 
-def retry_open(ledger: Ledger) -> list[Entry]:
+def retry_open(ledger: Ledger) -> list[LedgerEntry]:
     """Judges all open failures again; returns those that are mended."""
     mended = []
     for entry in ledger.open_failures():
@@ -89,13 +89,13 @@ class Limit(NamedTuple):
         return enough or (self.until_s is not None and monotonic() >= self.until_s)
 
 
-def hunt_on_cores(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, jobs: int) -> Iterator[Entry]:
+def hunt_on_cores(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, jobs: int) -> Iterator[LedgerEntry]:
     """Judges cases on `jobs` processes until the limit; entries come as they are made."""
     todo = tasks(ledger, protocols)
     begun = 0
     context = multiprocessing.get_context("spawn")  # each process has its own hash seed
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        pending: set[Future[tuple[Entry, Case | None]]] = set()
+        pending: set[Future[tuple[LedgerEntry, Case | None]]] = set()
         while True:
             while len(pending) < 2 * jobs and not limit.reached(begun):
                 pending.add(pool.submit(perform, next(todo)))
@@ -109,7 +109,7 @@ def hunt_on_cores(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, jobs
                 yield entry
 
 
-def hunt_on_spark(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, session: Any) -> Iterator[Entry]:
+def hunt_on_spark(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, session: Any) -> Iterator[LedgerEntry]:
     """The same as Spark jobs of `BATCH` cases each."""
     todo = tasks(ledger, protocols)
     begun = 0
@@ -122,5 +122,5 @@ def hunt_on_spark(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, sess
             yield entry
 
 
-def _perform_plain(task: tuple[int, int, str]) -> tuple[Entry, Case | None]:
-    return perform(Task(*task))
+def _perform_plain(task: tuple[int, int, str]) -> tuple[LedgerEntry, Case | None]:
+    return perform(HuntTask(*task))

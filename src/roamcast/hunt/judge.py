@@ -31,7 +31,7 @@ ORDERED: Final = ("overlays",)
 """Protocols that promise the order of each publisher's events [Opportunistic Overlays, 2.4]."""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class CaseFailure(msgspec.Struct, frozen=True):
     kind: str
     detail: str
 
@@ -39,7 +39,7 @@ class Failure(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """How a case went."""
 
-    failure: Failure | None
+    failure: CaseFailure | None
     faults: dict[str, int]  # by kind: incidents, and messages and timers that they hit
     trace_hash: str
     owed: int
@@ -51,14 +51,14 @@ class Verdict(msgspec.Struct, frozen=True):
 class _FailedError(Exception):
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(kind)
-        self.failure = Failure(kind, detail[:DETAIL_CHARACTERS])
+        self.failure = CaseFailure(kind, detail[:DETAIL_CHARACTERS])
 
 
 def judge(case: Case, *, again: bool = False) -> Verdict:
     """Simulates the case; with `again` a second time, at one stretch, for the comparison of traces."""
     began_s = perf_counter()
     judgement = _Judgement(case)
-    failure: Failure | None = None
+    failure: CaseFailure | None = None
     try:
         judgement.pass_sentence(again)
     except _FailedError as failed:
@@ -66,7 +66,7 @@ def judge(case: Case, *, again: bool = False) -> Verdict:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{error} ({where.filename.rpartition('roamcast/')[2]}:{where.lineno} {where.name})"
-        failure = Failure(f"exception:{type(error).__name__}", said[:DETAIL_CHARACTERS])
+        failure = CaseFailure(f"exception:{type(error).__name__}", said[:DETAIL_CHARACTERS])
     return Verdict(
         failure=failure,
         faults=judgement.faults(),

@@ -14,7 +14,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.hunt.case import Case, write_case
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LedgerEntry(msgspec.Struct, frozen=True):
     """A line of the ledger."""
 
     number: int
@@ -57,7 +57,7 @@ class Ledger:
         self.seed = seed
         self._path = directory / "ledger.jsonl"
         self._mended_path = directory / "mended.jsonl"
-        self.entries = _lines(self._path, Entry)
+        self.entries = _lines(self._path, LedgerEntry)
         self._mended: set[str] = set(_lines(self._mended_path, str))
         seeds = {entry.seed for entry in self.entries}
         if seeds - {seed}:
@@ -66,7 +66,7 @@ class Ledger:
     def done(self) -> set[tuple[str, int]]:
         return {(entry.protocol, entry.number) for entry in self.entries}
 
-    def add(self, entry: Entry, shrunk: Case | None) -> None:
+    def add(self, entry: LedgerEntry, shrunk: Case | None) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         if shrunk is not None:
             write_case(shrunk, self.directory / entry.file)
@@ -74,10 +74,10 @@ class Ledger:
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(entry) + b"\n")
 
-    def open_failures(self) -> list[Entry]:
+    def open_failures(self) -> list[LedgerEntry]:
         return [entry for entry in self.entries if entry.failure and entry.file not in self._mended]
 
-    def mend(self, entry: Entry) -> None:
+    def mend(self, entry: LedgerEntry) -> None:
         """The failure does not happen any more."""
         self._mended.add(entry.file)
         with self._mended_path.open("ab") as file:
@@ -93,7 +93,7 @@ class Ledger:
         return totals
 
 
-def _count(total: Total, entry: Entry, is_open: bool) -> None:
+def _count(total: Total, entry: LedgerEntry, is_open: bool) -> None:
     total.cases += 1
     total.node_hours += entry.node_hours
     total.faults = dict(Counter(total.faults) + Counter(entry.faults))

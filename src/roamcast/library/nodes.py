@@ -213,7 +213,7 @@ class Node:
         that led to this one, or its id. A node does not receive its own events, unless `here` says so.
 
         Short for a utility: the event is of no use after `ttl_s`, and worth `priority`; where there is no room for all,
-        or no time, those worth more go first. On a node that repairs, `publish` returns when so many neighbours hold
+        or no time, those worth more go first. On a node that repairs, `publish` returns when that many neighbours hold
         the event (`custody`), or after `timeout_s`: the answer says how many do.
         """
         node = self._running

@@ -32,7 +32,7 @@ def simulate(
     `ConfigurationError` that names the field and what is allowed.
     """
     run = described_run(scenario, protocol=protocol, parameters=parameters, seed=seed, **settings)
-    return Trace(simulator.simulate(run, raw_frames=raw_frames).recorder.table(), run)
+    return Trace(simulator.simulate(run, raw_frames=raw_frames).recorder, run)
 
 
 def described_run(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from roamcast.live.codec import DropReason
 from roamcast.live.notices import Level, Notice
 
-SILENCE_S = 15.0  # alone for so long: seven beacons would have come
+SILENCE_S = 15.0  # without a neighbour: seven beacons would have come
 AGAIN_S = 600.0  # the same is not said more often
 
 _ADVICE: dict[DropReason, str] = {

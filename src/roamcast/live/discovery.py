@@ -2,9 +2,9 @@
 
 A node sends a beacon over every group of every interface: three soon after it starts or an interface comes up, then one
 every `BEACON_PERIOD_S`, of which all but each `FULL_EVERY`-th go only over the groups that reach its neighbours. A
-beacon is a bare datagram, sealed like all others. Whoever hears a neighbour for the first time answers with beacons of
-its own within `ANSWER_S`, at most one answer per `ANSWER_PERIOD_S`, so two nodes know each other after one exchange. A
-neighbour that was not heard for `EXPIRY_S` is forgotten.
+beacon is a bare datagram, sealed like all others. A node that hears a neighbour for the first time answers with its
+own beacons within `ANSWER_S`, at most one answer per `ANSWER_PERIOD_S`, so two nodes know each other after one
+exchange. A neighbour that was not heard for `EXPIRY_S` is forgotten.
 
 The same object opens and closes ports as interfaces come and go, tells the link where a broadcast has to go
 (`paths.py`), limits frames to what the smallest interface carries, and reports what happens as notices. Static links

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from roamcast.delivery.storage import DurableRow, Row, State, Storage, StorageError
+from roamcast.delivery.storage import DurableRow, DurableState, Row, Storage, StorageError
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
@@ -188,9 +188,10 @@ class DiskStorage(Storage):
             connection.execute("DELETE FROM durable WHERE name = ?", (name,))
             connection.execute("DELETE FROM inbox WHERE name = ?", (name,))
 
-    def states(self) -> list[State]:
+    def states(self) -> list[DurableState]:
         query = "SELECT name, id, state FROM inbox WHERE state <> ? ORDER BY seq"
-        return [State(name, each, state == DONE) for name, each, state in self._connection.execute(query, (WAITING,))]
+        rows = self._connection.execute(query, (WAITING,))
+        return [DurableState(name, each, state == DONE) for name, each, state in rows]
 
     def waiting(self) -> list[tuple[str, int]]:
         query = "SELECT name, id FROM inbox WHERE state = ? ORDER BY seq"

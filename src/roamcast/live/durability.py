@@ -103,7 +103,7 @@ class Durability:
             self.layer.acknowledge(name, event_id)
 
     async def custody(self, event_id: int, neighbours: int, timeout_s: float) -> int:
-        """How many neighbours hold an event, once there are so many or the time is up."""
+        """How many neighbours hold an event, once there are enough or the time is up."""
         layer = self._required("custody")
         done = asyncio.Event()
 

@@ -2,7 +2,7 @@
 
 The neighbourhood of a node, which stands for the air of a radio, is what its interfaces reach (`ports.py`), or
 
-- a group: a multicast group or a broadcast address of the local network. Whoever hears it is a neighbour. Nodes on one
+- a group: a multicast group or a broadcast address of the local network. All that hear it are neighbours. Nodes on one
   machine may share the group's port; then each of them gets every frame.
 - static links: a list of endpoints to each of which every broadcast is sent. For tunnels, and for topologies on the
   loopback interface.
@@ -25,7 +25,7 @@ PORT = 21_103
 RECEIVE_BUFFER_BYTES = 4 << 20
 """Of a socket: bursts wait there while the node is busy. Linux gives up to `net.core.rmem_max`."""
 
-_NEIGHBOURS_MAX = 4096  # whoever forges senders makes us forget neighbours, not run out of memory
+_NEIGHBOURS_MAX = 4096  # forged senders make a node forget neighbours, not run out of memory
 
 
 def parse_endpoint(field: str, text: str) -> Endpoint:

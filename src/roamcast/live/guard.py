@@ -1,4 +1,4 @@
-"""What stands between the socket and the link of a node: with a key, nothing passes that is not proved.
+"""The filter between the socket and the link of a node: with a key, nothing passes that is not proved.
 
 In: the seal proves that a member sent a datagram, the signature in it which member; a quota limits how much each may
 send. Then every event in the message must be signed by its publisher, who must be allowed to publish it. Out:

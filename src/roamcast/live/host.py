@@ -296,7 +296,7 @@ class UdpHost(Host):
             self.protocol.limit_frames(frame_bytes_max)
 
     def _transmit(self, data: bytes, endpoints: Sequence[Endpoint]) -> None:
-        """Sealed once for all of them: whoever hears it twice accepts it once."""
+        """Sealed once for all of them: a node that hears it twice accepts it once."""
         if self._is_closed or not endpoints:
             return
         sealed = data if self._guard is None else self._guard.seal(data)

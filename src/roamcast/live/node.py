@@ -211,7 +211,7 @@ class Node:
 
     def attach(self, name: str, interest: Interest, *, ordered: bool = False, durable: bool = True) -> None:
         """Takes the events of a subscription with a name: of each publisher in order, across lives of the process.
-        Each must be acknowledged; only so many are handed over before that (`DeliverySettings.window`)."""
+        Each must be acknowledged; only a few are handed over before that (`DeliverySettings.window`)."""
         _require_content(interest)
         self.require_subscribable(interest)
         self._journal.subscribed(self.settings.language, str(interest))

@@ -24,7 +24,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     language: str = "intervals"
     network: str = "roamcast"  # nodes of another network on the same port are ignored
     listen: Endpoint | None = None  # of the socket for static links; None: on loopback, if there are such links
-    group: Endpoint | None = None  # a broadcast address or multicast group of one's own choice
+    group: Endpoint | None = None  # a broadcast address or multicast group of your choice
     peers: tuple[Endpoint, ...] = ()  # static links
     interfaces: tuple[str, ...] = ()  # where it looks for neighbours; none named: all that can multicast but loopback
     discover: bool | None = None  # look for neighbours on interfaces; None: if there are neither links nor a group
@@ -56,7 +56,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def static(self) -> tuple[Endpoint, ...]:
-        """Where broadcasts go whoever is there."""
+        """Where broadcasts always go."""
         return self.peers if self.group is None else (self.group, *self.peers)
 
 

@@ -3,7 +3,7 @@
 The publisher signs all fields of its event. `Event.signature` is 64 bytes then. A node that changed an event, as a
 modulator of the overlays does, signs what it made of it: then `signature` is the address of that node in 4 bytes, and
 its signature in 64. That is accepted only from a node whose certificate says that it may modulate, and the application
-is told which node it was. The publisher of a modulated event is the word of the modulating node.
+is told which node it was. That a modulated event has a certain publisher is only the claim of the modulating node.
 
 A record, such as a subscription that others pass on, is signed by the node that it is about (`protocols/contents.py`
 says which fields). Its host signs it when it leaves, and every host on the way checks it.

@@ -71,7 +71,7 @@ class Claim(msgspec.Struct, frozen=True):
     statistic: Statistic
     region: Bounds
     finding: str = ""  # what was found about why it fails or stays undecided
-    of_paper: bool = True  # false: a comparison of our own, which stands beside the paper's claims and does not count
+    of_paper: bool = True  # false: a comparison of our own, shown beside the paper's claims, and not counted
 
 
 def as_measured(values: Values) -> Values:

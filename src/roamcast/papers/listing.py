@@ -49,7 +49,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listed(own: Path, book: Path) -> list[Listed]:
-    """All figures. Results of one's own come first; where there are none, those of the book."""
+    """All figures. Your own results come first; where there are none, those of the book."""
     mine, kept = last_results(own), kept_results(book)
     rows: list[Listed] = []
     for name, figure in FIGURES.items():

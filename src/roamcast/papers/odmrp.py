@@ -257,7 +257,7 @@ def _bloom(bits: Sequence[int], seeds: int, duration_s: int) -> Tables:
     contender = _contender(BLOOM, "k-means", filtering=True)
     grid = {"odmrp.bloom_bits": list(bits)}
     tables = campaign([contender], grid, seeds=seeds, duration_s=duration_s, selectivity=0.05, subscriptions=2)
-    tables["scenario"]["radio"] = {"model": "ideal"}  # so that nothing but the filters decides what arrives
+    tables["scenario"]["radio"] = {"model": "ideal"}  # so that only the filters decide what arrives
     return tables
 
 

@@ -2,7 +2,7 @@
 
 No source has all timers of the rivals, so each comes in three settings (`protocols/trees/parameters.py`): `table` with
 the thesis' one refresh period, `published` with the timers of its own sources, `tuned` with the strongest we know. Each
-claim is judged against `table` and against `published`. The same statistic against `tuned` stands beside them, as a
+claim is judged against `table` and against `published`. The same statistic against `tuned` is shown beside them, as a
 comparison of our own: tuned rivals refresh every 4 s and wait half a second for replies, so they repair their trees
 sooner than any source describes. SOMER is the protocol as published; `somer-plus` is drawn too.
 """

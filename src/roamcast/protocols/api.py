@@ -31,7 +31,7 @@ What a frame costs
   access. The header takes 28 bytes in the preset `ns2` and 36 in `ns3`. On 802.11b the preamble takes 192 us;
   broadcasts are sent at the basic rate, 1 Mbit/s, unicasts at the data rate, 2 Mbit/s, each followed by an
   acknowledgement at the basic rate.
-- Everybody in carrier-sense range is silent meanwhile. Airtime, not the number of frames, is what neighbours share.
+- All nodes in carrier-sense range are silent meanwhile. Airtime, not the number of frames, is what neighbours share.
 - Live, the header is 23 bytes of Roamcast's own plus IP and UDP.
 
 Numbers
@@ -55,6 +55,7 @@ from roamcast.protocols.parameters import Parameters, Site, require
 from roamcast.seeds import Random
 
 __all__ = [
+    "INSTANT_S",
     "NOBODY",
     "PLAIN_CHANNEL",
     "Category",
@@ -73,6 +74,9 @@ __all__ = [
 
 NOBODY: Final = -1
 """Means "no node" where an address is expected."""
+
+INSTANT_S: Final = 1e-6
+"""A timer may fire early by this much, because of rounding. Allow for it when comparing `now()` with a due time."""
 
 PLAIN_CHANNEL: Final = 0
 """The channel of all subscriptions that have no function of their own."""
@@ -149,7 +153,7 @@ class Host(ABC):
 
     @abstractmethod
     def set_timer(self, delay_s: float, timer: Timer) -> None:
-        """`on_timer(timer)` after `delay_s`; if it is pending already, it moves."""
+        """`on_timer(timer)` after `delay_s`, at most `INSTANT_S` early; if it is pending already, it moves."""
 
     @abstractmethod
     def cancel_timer(self, timer: Timer) -> None:
@@ -161,14 +165,14 @@ class Host(ABC):
         channel on which it came (`Protocol.open_channel`)."""
 
     def refused(self, channel: int, reason: str) -> None:  # noqa: B027 - simulated applications do not ask
-        """Tell the application that nobody runs the function of this channel, and why."""
+        """Tell the application that no node runs the function of this channel, and why."""
 
     def cpu_s(self) -> float:
-        """CPU time used so far, to measure what a computation takes; stands still where that is not real."""
+        """CPU time used so far, to measure what a computation takes; constant on simulated nodes."""
         return 0.0
 
     def machine_load(self) -> float:
-        """Share of this machine's CPU or memory that is in use, whichever is more; 0 where that is not real."""
+        """Share of this machine's CPU or memory that is in use, whichever is more; 0 on simulated nodes."""
         return 0.0
 
     @abstractmethod
@@ -182,7 +186,7 @@ class Host(ABC):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener(ABC):
-    """Whom the link tells what happens: a protocol, or what stands between it and the link."""
+    """What the link reports to: a protocol, or a layer between the two."""
 
     @abstractmethod
     def on_message(self, sender: int, message: Any) -> None:

@@ -10,7 +10,7 @@ from roamcast.report.decisions import QUESTIONS, decisions
 SHOWN_MAX = 3
 
 
-class Standing(NamedTuple):
+class RankedProtocol(NamedTuple):
     """One contender, as one thing counts."""
 
     name: str
@@ -21,7 +21,7 @@ class Standing(NamedTuple):
 class Answer(NamedTuple):
     question: str
     places: int
-    standings: list[Standing]  # the foremost
+    standings: list[RankedProtocol]  # the foremost
     others: int  # how many more may be the best somewhere
 
 
@@ -33,7 +33,7 @@ def answers(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> list[
         choices = [decision.choices[measure] for decision in found if measure in decision.choices]
         names = dict.fromkeys(name for choice in choices for name in choice.names)
         standings = [
-            Standing(
+            RankedProtocol(
                 name,
                 sum(name in choice.names for choice in choices),
                 sum(choice.names == [name] for choice in choices),

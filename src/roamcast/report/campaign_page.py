@@ -1,7 +1,7 @@
 """The report of a campaign: one HTML file that opens anywhere, without a network.
 
 Its charts are drawn by Vega-Lite, which it carries along (`vendor/`). Until its script has run, on paper, and where
-scripts are forbidden, the same charts stand there as still pictures.
+scripts are forbidden, the same charts are there as still pictures.
 """
 
 import re
@@ -15,7 +15,7 @@ import pandas as pd
 from roamcast.analysis.analyse import Analysis
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.plan import column_names
-from roamcast.campaign.store import Manifest, Outcome, Store
+from roamcast.campaign.store import Manifest, RunOutcome, Store
 from roamcast.report import page_figures
 from roamcast.report.answers import answers
 from roamcast.report.contenders import colours, limits
@@ -107,7 +107,7 @@ def _headlines_first(campaign: Campaign, measures: list[str]) -> list[str]:
     return measures if campaign.measures else sorted(measures, key=lambda name: name not in HEADLINES)
 
 
-def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[Outcome], now: datetime) -> list[tuple[str, str]]:
+def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[RunOutcome], now: datetime) -> list[tuple[str, str]]:
     stop = manifest.campaign.stop
     seeds = plan.groupby("point")["seed"].nunique()
     each = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
@@ -137,7 +137,7 @@ def _exclusions(campaign: Campaign) -> list[tuple[str, str, str]]:
     ]
 
 
-def _failed(store: Store, plan: pd.DataFrame, over: list[Outcome]) -> list[dict[str, Any]]:
+def _failed(store: Store, plan: pd.DataFrame, over: list[RunOutcome]) -> list[dict[str, Any]]:
     described = plan.drop_duplicates("run_id").set_index("run_id").to_dict("index")
     return [
         {

@@ -5,7 +5,7 @@ Only protocols that can be deployed compete; limits do not.
 - *Delivery*: the best delivery ratio.
 - *Speed*: the largest share delivered within 100 ms.
 - *Airtime*: the least airtime per delivery among those that hold up there, that is deliver at least `HOLDS_UP` of what
-  the best delivers. Otherwise whoever delivers to neighbours alone would win.
+  the best delivers. Otherwise a protocol that delivers to neighbours only would win.
 
 At a place the best one is among those named, with 95 % confidence (`analysis.comparisons`). One that is named alone has
 won. A protocol *collapses* at a place where it delivers less than `COLLAPSE` of what the best delivers. Averages over

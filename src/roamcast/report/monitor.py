@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from roamcast.analysis.stream import trace_rows
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.evaluation import Evaluator, percentile
 from roamcast.trace.measures import RUN_MEASURES
 from roamcast.trace.relations import TraceRelations
-from roamcast.trace.schema import SCHEMA
 from roamcast.trace.tail import START, Position, files_between, latest
 
 WINDOW_S = 10.0
@@ -52,7 +52,7 @@ class Window(msgspec.Struct, frozen=True):
     pending: int  # expected, not settled, not arrived yet
 
 
-class State(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True):
     """What is known at one look."""
 
     nodes: int  # that have written anything
@@ -80,7 +80,7 @@ class TraceWatch:
         self._traces: set[str] = set()
         self._ended: set[str] = set()
 
-    def look(self) -> State:
+    def look(self) -> Snapshot:
         """Reads what is new, and says how things stand."""
         end = latest(self._places)
         for kind, path in files_between(self._position, end):
@@ -95,13 +95,13 @@ class TraceWatch:
         self._position = end
         return self._state()
 
-    def _state(self) -> State:
+    def _state(self) -> Snapshot:
         table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
         self._tables = [table]
         relations = TraceRelations.of_trace(table)
         evaluator = Evaluator(relations)
         watermark_s = self._watermark_s()
-        return State(
+        return Snapshot(
             nodes=len(self._traces),
             ended=len(self._ended),
             rows=len(table),
@@ -117,13 +117,14 @@ class TraceWatch:
 
     def _windows(self, relations: TraceRelations, watermark_s: float) -> list[Window]:
         pairs = relations("pairs")
-        pairs = pairs.filter(pairs["expected"])
-        of_pair = self._numbers_of(pairs["published_s"])
-        of_event = self._numbers_of(relations("published")["t"])
-        of_frame, of_drop = (self._numbers_of(relations(kind)["t"]) for kind in ("frame", "dropped"))
-        frames = np.nan_to_num(np.asarray(relations("frame")["count"].to_numpy(), dtype=np.float64))
-        arrived = np.asarray(pairs["arrivals"].to_numpy()) > 0
-        latency_s = np.asarray(pairs["latency_s"].to_numpy(), dtype=np.float64)
+        pairs = pairs.taken(np.flatnonzero(pairs.numbers("expected")))
+        of_pair = self._numbers_of(pairs.numbers("published_s"))
+        of_event, of_frame, of_drop = (
+            self._numbers_of(relations(kind).numbers("t")) for kind in ("published", "frame", "dropped")
+        )
+        frames = relations("frame").numbers("count")
+        arrived = pairs.numbers("arrivals") > 0
+        latency_s = pairs.numbers("latency_s")
         found = []
         for number in np.unique(np.concatenate((of_pair, of_event, of_frame, of_drop))).tolist():
             mine = of_pair == number
@@ -152,10 +153,10 @@ class TraceWatch:
         return found
 
     def _numbers_of(self, times_s: Any) -> Any:
-        return np.floor(np.asarray(times_s.to_numpy(), dtype=np.float64) / self._window_s)
+        return np.floor(times_s / self._window_s)
 
 
-def page(state: State, now: datetime | None = None, *, refresh_s: float | None = None) -> str:
+def page(state: Snapshot, now: datetime | None = None, *, refresh_s: float | None = None) -> str:
     """One HTML page that needs no network. While the network lives, a browser loads it again by itself."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True

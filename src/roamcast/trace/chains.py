@@ -12,24 +12,24 @@ links took of their own accord (`waited` rows) is not, since nobody is late who 
 
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
-_FIELDS: list["pa.Field[Any]"] = [
-    pa.field("root_id", pa.int64()),  # the initiation's event
-    pa.field("expected", pa.int64()),  # chains that should come about
-    pa.field("complete", pa.int64()),  # chains that did
-    pa.field("times_s", pa.float64()),  # their times since the initiation, added up
-    pa.field("last_s", pa.float64()),  # the longest of these; absent if there is none
-]
-GRAPH_SCHEMA = pa.schema(_FIELDS)
+from roamcast.trace.columns import ColumnValues, Rows
 
 
-def causal_graphs(published: pa.Table, waited: pa.Table) -> pa.Table:
-    """One row per initiation, in the order of the trace."""
-    waits_s = dict(zip(waited["event_id"].to_pylist(), waited["value"].to_pylist(), strict=True))
-    causal = published.filter(pc.is_valid(published["count"]))
-    columns = (causal[name].to_pylist() for name in ("event_id", "cause_id", "count", "t"))
+def causal_graphs(published: Rows, waited: Rows) -> Rows:
+    """One row per initiation, in the order of the trace.
+
+    | column | meaning |
+    |---|---|
+    | `root_id` | the initiation's event |
+    | `expected`, `complete` | chains that should come about, and that did |
+    | `times_s` | their times since the initiation, added up |
+    | `last_s` | the longest of these; absent if there is none |
+    """
+    waits_s = dict(zip(waited["event_id"].to_list(), waited["value"].to_list(), strict=True))
+    causal = published.taken(np.flatnonzero(published["count"].is_present))
+    columns = (causal[name].to_list() for name in ("event_id", "cause_id", "count", "t"))
     rows: dict[Any, Any] = {event: (cause, count, t) for event, cause, count, t in zip(*columns, strict=True)}
     expected = {event: count for event, (cause, count, _) in rows.items() if cause is None and count > 0}
     ends_s: dict[int, list[float]] = {event: [] for event in expected}  # since the initiation
@@ -41,14 +41,14 @@ def causal_graphs(published: pa.Table, waited: pa.Table) -> pa.Table:
             root = rows[root][0]
         if root in ends_s:
             ends_s[root].append(t - rows[root][2] - waits_s.get(event, 0.0))
-    graphs = [
-        {
-            "root_id": event,
-            "expected": count,
-            "complete": len(ends_s[event]),
-            "times_s": sum(ends_s[event]),
-            "last_s": max(ends_s[event], default=None),
-        }
-        for event, count in expected.items()
-    ]
-    return pa.Table.from_pylist(graphs, schema=GRAPH_SCHEMA)
+    ends = ends_s.values()
+    return Rows.of({
+        "root_id": ColumnValues(np.array(list(expected), np.int64)),
+        "expected": ColumnValues(np.array(list(expected.values()), np.int64)),
+        "complete": ColumnValues(np.array([len(times_s) for times_s in ends], np.int64)),
+        "times_s": ColumnValues(np.array([sum(times_s) for times_s in ends], np.float64)),
+        "last_s": ColumnValues(
+            np.array([max(times_s, default=0.0) for times_s in ends], np.float64),
+            np.array([len(times_s) > 0 for times_s in ends], np.bool_),
+        ),
+    })  # fmt: skip

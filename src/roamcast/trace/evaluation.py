@@ -1,28 +1,27 @@
-"""Evaluates measures over one run, in memory, with Arrow and numpy. See `expressions` for what they mean."""
+"""Evaluates measures over one run, in memory, with numpy. See `expressions` for what they mean."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from roamcast.trace.columns import Booleans, ColumnValues, Rows
 from roamcast.trace.expressions import Aggregate, Column, Combined, Constant, Expression, Inverted, Present
 
 Value = int | float | None
-Relations = Callable[[str], pa.Table]
+Relations = Callable[[str], Rows]
 
-_ARROW: dict[str, Any] = {
-    "+": pc.add,
-    "-": pc.subtract,
-    "*": pc.multiply,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-    "is": pc.equal,
-    "and": pc.and_kleene,
+_NUMPY: dict[str, Any] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.eq,
 }
 
 
@@ -46,14 +45,13 @@ class Evaluator:
             return _combined(expression.operator, self.value(expression.left), self.value(expression.right))
         raise TypeError(f"{expression!r} is not a number; columns stand inside aggregates only")
 
-
     def _aggregate(self, asked: Aggregate) -> Value:
         rows = self._relations(asked.relation)
         if asked.how != "percentile":
             return _aggregate(asked, rows)
         key = (asked.relation, asked.of, asked.where)  # percentiles of the same values share their order
         if key not in self._sorted:
-            self._sorted[key] = np.sort(np.asarray(pc.drop_null(_met(asked, rows)), dtype=np.float64))
+            self._sorted[key] = np.sort(_met(asked, rows).astype(np.float64, copy=False))
         return percentile(self._sorted[key], asked.percent)
 
 
@@ -77,46 +75,89 @@ def _combined(operator: str, left: Value, right: Value) -> Value:
     raise TypeError(f"operator {operator!r} combines no numbers")
 
 
-def _aggregate(asked: Aggregate, rows: pa.Table) -> Value:
+def _aggregate(asked: Aggregate, rows: Rows) -> Value:
     if asked.of is None:
-        return len(rows) if asked.where is None else int(pc.sum(_is_met(asked.where, rows)).as_py() or 0)
+        return len(rows) if asked.where is None else int(np.count_nonzero(_is_met(asked.where, rows)))
     values = _met(asked, rows)
     if asked.how == "sum":
-        summed: Value = pc.sum(values).as_py()
-        return summed or 0
-    if asked.how == "mean":
-        middle: Value = pc.mean(values).as_py()
-        return middle
-    most: Value = pc.max(values).as_py()
-    return most
+        return _plain(values.sum()) if len(values) else 0
+    if not len(values):
+        return None
+    return _plain(values.mean() if asked.how == "mean" else values.max())
 
 
-def _met(asked: Aggregate, rows: pa.Table) -> Any:
-    """The aggregated values of the rows that meet the condition."""
+def _plain(value: Any) -> Value:
+    """Python's number."""
+    number: Value = value.item()
+    return number
+
+
+def _met(asked: Aggregate, rows: Rows) -> npt.NDArray[Any]:
+    """The aggregated values that are present, of the rows that meet the condition."""
     assert asked.of is not None
-    values = _column(asked.of, rows)
-    return values if asked.where is None else pc.filter(values, _is_met(asked.where, rows))
+    column = _column(asked.of, rows)
+    chosen = column.present
+    if asked.where is not None:
+        met = _is_met(asked.where, rows)
+        chosen = met if chosen is None else chosen & met
+    return column.values if chosen is None else column.values[chosen]
 
 
-def _is_met(condition: Expression, rows: pa.Table) -> Any:
-    return pc.fill_null(_column(condition, rows), False)
+def _is_met(condition: Expression, rows: Rows) -> Booleans:
+    column = _column(condition, rows)
+    return column.values if column.present is None else column.values & column.present
 
 
-def _column(expression: Expression, rows: pa.Table) -> Any:
+def _column(expression: Expression, rows: Rows) -> ColumnValues:
     """A value per row."""
     if isinstance(expression, Column):
         return rows[expression.name]
     if isinstance(expression, Constant):
-        return pa.scalar(expression.value)
+        return ColumnValues(np.broadcast_to(np.asarray(expression.value), len(rows)))
     if isinstance(expression, Inverted):
-        return pc.invert(_column(expression.condition, rows))
+        inverted = _column(expression.condition, rows)
+        return ColumnValues(~inverted.values, inverted.present)
     if isinstance(expression, Present):
-        return pc.is_valid(_column(expression.of, rows))
+        return ColumnValues(_column(expression.of, rows).is_present)
     if isinstance(expression, Combined):
         left, right = _column(expression.left, rows), _column(expression.right, rows)
+        if expression.operator == "and":
+            return _both(left, right)
         if expression.operator == "/":
-            divisor: Any = pc.cast(right, pa.float64())
-            is_usable: Any = pc.not_equal(divisor, pa.scalar(0.0))
-            return pc.divide(pc.cast(left, pa.float64()), pc.if_else(is_usable, divisor, pa.scalar(None, pa.float64())))
-        return _ARROW[expression.operator](left, right)
+            return _quotient(left, right)
+        if left.texts is not None:
+            return _is_text(left, expression.right)
+        return ColumnValues(
+            _NUMPY[expression.operator](left.values, right.values), _in_both(left.present, right.present)
+        )
     raise TypeError(f"{expression!r} stands inside an aggregate")
+
+
+def _both(left: ColumnValues, right: ColumnValues) -> ColumnValues:
+    """False if either is false, whatever the other is; otherwise absent if either is absent."""
+    values = left.values & right.values
+    if left.present is None and right.present is None:
+        return ColumnValues(values)
+    is_false = (left.is_present & ~left.values) | (right.is_present & ~right.values)
+    return ColumnValues(values & ~is_false, (left.is_present & right.is_present) | is_false)
+
+
+def _quotient(left: ColumnValues, right: ColumnValues) -> ColumnValues:
+    is_usable = right.values != 0
+    divisor = np.where(is_usable, right.values, 1).astype(np.float64)
+    present = _in_both(left.present, right.present)
+    return ColumnValues(left.values / divisor, is_usable if present is None else is_usable & present)
+
+
+def _is_text(column: ColumnValues, other: Expression) -> ColumnValues:
+    """Texts are only compared with a constant."""
+    if not (isinstance(other, Constant) and isinstance(other.value, str) and column.texts is not None):
+        raise TypeError(f"texts are compared with a text, not with {other!r}")
+    place = column.texts.index(other.value) if other.value in column.texts else -1
+    return ColumnValues(column.values == place, column.present)
+
+
+def _in_both(left: Booleans | None, right: Booleans | None) -> Booleans | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right

@@ -7,7 +7,7 @@ aggregate takes expressions over the columns of one relation; a measure combines
     EXPECTED = count("pairs", col("expected"))
     delivery_ratio = DELIVERED / EXPECTED
 
-An expression is plain data. `roamcast.trace.evaluation` evaluates it over one run with Arrow, and
+An expression is plain data. `roamcast.trace.evaluation` evaluates it over one run with numpy, and
 `roamcast.analysis.evaluation` translates it to Spark; a test compares both for every measure.
 
 Absent values behave as in SQL. A comparison with an absent value is absent, and a condition that is absent is not met.

@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from roamcast.errors import ConfigurationError
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.arrow import SCHEMA, table_of_kind
 
 _KIND_COLUMN = SCHEMA.get_field_index("kind")
 _ABOUT = "_run.json"
@@ -64,7 +63,7 @@ def encoded_by_kind(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa
     """For each kind that occurs in `batches`: its name, a Parquet file of its rows, and how many there are."""
     table = pa.Table.from_batches(list(batches), schema=SCHEMA)
     for kind in sorted(map(str, table["kind"].unique().to_pylist())):
-        rows = table.filter(pc.equal(table["kind"], pa.scalar(kind))).remove_column(_KIND_COLUMN)
+        rows = table_of_kind(table, kind).remove_column(_KIND_COLUMN)
         yield kind, encoded(rows), rows.num_rows
 
 

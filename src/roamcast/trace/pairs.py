@@ -18,14 +18,9 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from roamcast.interests import Intervals, Topics, parse_interest
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
+from roamcast.trace.columns import Booleans, Integers, Rows
 
 _BLOCK_CELLS = 1 << 20  # publications times terms that are compared at once
 
@@ -40,9 +35,9 @@ class OpenInterest(NamedTuple):
     until_s: float
 
 
-def subscriptions(rows: pa.Table) -> list[OpenInterest]:
+def subscriptions(rows: Rows) -> list[OpenInterest]:
     """The periods of all interests, from the `subscribed` and `unsubscribed` rows."""
-    columns = [rows[name].to_pylist() for name in ("t", "kind", "node", "category", "detail")]
+    columns = [rows[name].to_list() for name in ("t", "kind", "node", "category", "detail")]
     opened: dict[tuple[int, str, str], float] = {}
     periods: list[OpenInterest] = []
     for t, subscribes, *key in sorted((t, kind == "subscribed", *key) for t, kind, *key in zip(*columns, strict=True)):
@@ -64,9 +59,9 @@ class ExpectedPairs(NamedTuple):
     node: Integers
 
 
-def expected_pairs(published: pa.Table, periods: list[OpenInterest]) -> ExpectedPairs:
+def expected_pairs(published: Rows, periods: list[OpenInterest]) -> ExpectedPairs:
     """All expected pairs, from the `published` rows and the periods of all interests."""
-    languages = np.asarray(published["category"].to_pylist(), dtype=object)
+    languages = np.asarray(published["category"].to_list(), dtype=object)
     publication = [np.empty(0, dtype=np.int64)]
     node = [np.empty(0, dtype=np.int64)]
     for language, terms_of in (("intervals", _IntervalTerms), ("topics", _TopicTerms), ("content", _ContentTerms)):
@@ -75,7 +70,7 @@ def expected_pairs(published: pa.Table, periods: list[OpenInterest]) -> Expected
         block_rows = max(1, _BLOCK_CELLS // max(1, len(terms.node)))
         for start in range(0, len(places), block_rows):
             block = places[start : start + block_rows]
-            found = _expected_in(published.take(block), terms)
+            found = _expected_in(published.taken(block), terms)
             publication.append(block[found.publication])
             node.append(found.node)
     pairs = ExpectedPairs(np.concatenate(publication), np.concatenate(node))
@@ -83,9 +78,9 @@ def expected_pairs(published: pa.Table, periods: list[OpenInterest]) -> Expected
     return ExpectedPairs(pairs.publication[order], pairs.node[order])
 
 
-def _expected_in(published: pa.Table, terms: "_Terms") -> ExpectedPairs:
-    t = published["t"].to_numpy()[:, None]
-    publisher = published["node"].to_numpy()[:, None]
+def _expected_in(published: Rows, terms: "_Terms") -> ExpectedPairs:
+    t = published.numbers("t")[:, None]
+    publisher = published.numbers("node")[:, None]
     wanted = (terms.from_s <= t) & (t < terms.until_s) & (terms.node != publisher) & terms.matches(published)
     if not len(terms.node):
         return ExpectedPairs(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -104,7 +99,7 @@ class _Terms(ABC):
         self.until_s = np.array([owner.until_s for owner in owners])
 
     @abstractmethod
-    def matches(self, published: pa.Table) -> Booleans:
+    def matches(self, published: Rows) -> Booleans:
         """Publications by terms: whether the content falls into the range or the pattern."""
 
 
@@ -120,8 +115,8 @@ class _IntervalTerms(_Terms):
         super().__init__(owners)
         self.low, self.high = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
 
-    def matches(self, published: pa.Table) -> Booleans:
-        value = np.asarray(published["value"].to_numpy(), dtype=np.float64)[:, None]
+    def matches(self, published: Rows) -> Booleans:
+        value = published.numbers("value")[:, None]
         return np.asarray((self.low <= value) & (value < self.high))
 
 
@@ -134,10 +129,10 @@ class _ContentTerms(_Terms):
         places = {text: place for place, text in enumerate(self._distinct)}
         self.interest = np.array([places[period.interest] for period in periods], dtype=np.int64)
 
-    def matches(self, published: pa.Table) -> Booleans:
+    def matches(self, published: Rows) -> Booleans:
         rows = [
             [interest.contains(document) for interest in self._distinct.values()]
-            for document in published["detail"].to_pylist()
+            for document in published["detail"].to_list()
         ]
         return np.array(rows, dtype=np.bool_).reshape(len(published), -1)[:, self.interest]
 
@@ -157,8 +152,8 @@ class _TopicTerms(_Terms):
         self._wild = [(place, Topics((text,))) for text, place in self._places.items() if "*" in text]
         self._rows: dict[str, Booleans] = {}  # topic -> which distinct patterns match it
 
-    def matches(self, published: pa.Table) -> Booleans:
-        rows = [self._row(str(topic)) for topic in published["detail"].to_pylist()]
+    def matches(self, published: Rows) -> Booleans:
+        rows = [self._row(str(topic)) for topic in published["detail"].to_list()]
         return np.stack(rows)[:, self.pattern]  # blocks are never empty
 
     def _row(self, topic: str) -> Booleans:

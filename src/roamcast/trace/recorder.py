@@ -1,43 +1,39 @@
-"""Collecting a trace: rows in, Arrow batches and a hash out.
+"""Collecting a trace: rows in, packed rows and a hash out.
 
-A row is packed at once into the binary layout of the columns: numbers as they are, texts as indices into a table of
-texts, and one bit per field that is present. No Python object outlives its batch, and numpy reads the columns directly.
+A row is packed at once (`roamcast.trace.packed`), so no Python object outlives its batch, and numpy reads the columns
+directly (`roamcast.trace.columns`). Arrow is loaded only by those who ask for its tables.
 """
 
 from collections.abc import Iterator
 from hashlib import blake2b
 from struct import Struct, pack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
 from roamcast.events import NO_EVENT, NUMBER_BITS, Event
-from roamcast.trace.schema import SCHEMA
+from roamcast.trace.packed import LAYOUT, PackedRows
+from roamcast.trace.schema import FIELDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BATCH_ROWS: Final = 8192  # small enough that columns reuse memory that was freed before
 
 ELEMENTS_KNOWN_MAX: Final = 1_000_000  # of lists that are kept with their packed form
 
-_FIELDS: Final = list(SCHEMA)[1:]  # without the run
-_CODES: Final = {pa.float64(): "d", pa.int64(): "q", pa.int32(): "i"}  # texts and lists: a number of 32 bits
-_LAYOUT: Final = "I" + "".join(_CODES.get(field.type, "I") for field in _FIELDS)
+_LAYOUT: Final[str] = LAYOUT
 _packed: Final = Struct(f"<{_LAYOUT}").pack
-_DTYPE: Final = np.dtype(
-    [(name, f"<{code}") for name, code in zip(["present", *(field.name for field in _FIELDS)], _LAYOUT, strict=True)]
-)
-
 
 
 def _mask(*names: str) -> int:
     """The bits of the fields that a row has."""
-    return sum(1 << place for place, field in enumerate(_FIELDS) if field.name in names)
+    return sum(1 << place for place, field in enumerate(FIELDS) if field.name in names)
 
 
 def _layout_of(*names: str) -> str:
     """The layout of rows that have these fields only; the others are zeros."""
-    codes = zip(_FIELDS, _LAYOUT[1:], strict=True)
+    codes = zip(FIELDS, _LAYOUT[1:], strict=True)
     return "<I" + "".join(code if field.name in names else f"{Struct(f'<{code}').size}x" for field, code in codes)
 
 
@@ -181,43 +177,31 @@ class Recorder:
     def _unfinished(self) -> tuple[bytes, bytes]:
         return b"".join(self._rows), bytes(self._lists)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Everything recorded so far."""
-        texts = pa.array(list(self._texts), pa.string())
-        run_ids = pa.repeat(self.run_id, BATCH_ROWS)
-        for rows, lists in [*self._full, self._unfinished()]:
-            if rows:
-                yield self._batch(np.frombuffer(rows, _DTYPE), np.frombuffer(lists, "<i2"), texts, run_ids)
+    def __len__(self) -> int:
+        """Rows recorded so far."""
+        return len(self._full) * BATCH_ROWS + len(self._rows)
 
-    def table(self) -> pa.Table:
-        return pa.Table.from_batches(list(self.batches()), schema=SCHEMA)
+    def packed(self) -> PackedRows:
+        """Everything recorded so far."""
+        return PackedRows(self.run_id, tuple(self._texts), [*self._full, self._unfinished()])
+
+    def batches(self) -> "Iterator[pa.RecordBatch]":
+        """Everything recorded so far, for Arrow."""
+        from roamcast.trace.arrow import batches_of
+
+        return batches_of(self.packed())
+
+    def table(self) -> "pa.Table":
+        from roamcast.trace.arrow import table_of
+
+        return table_of(self.packed())
 
     def trace_hash(self) -> str:
         """Covers every field of every row, in order, so two runs with the same hash did the same."""
-        digest = blake2b(msgspec.msgpack.encode(list(self._texts)), digest_size=16)
-        parts = [*self._full, self._unfinished()]
+        _, texts, parts = self.packed()
+        digest = blake2b(msgspec.msgpack.encode(texts), digest_size=16)
         for rows, _ in parts:
             digest.update(rows)
         for _, lists in parts:
             digest.update(lists)
         return digest.hexdigest()
-
-    def _batch(self, rows: Any, lists: Any, texts: Any, run_ids: Any) -> pa.RecordBatch:
-        present = rows["present"]
-        somewhere, everywhere = int(np.bitwise_or.reduce(present)), int(np.bitwise_and.reduce(present))
-        columns: list[Any] = [run_ids.slice(0, len(rows))]
-        for place, field in enumerate(_FIELDS):
-            bit = 1 << place
-            absent = None if everywhere & bit else present & bit == 0
-            values = rows[field.name]
-            if not somewhere & bit:
-                columns.append(pa.nulls(len(rows), field.type))
-            elif pa.types.is_string(field.type):
-                columns.append(texts.take(pa.array(values, mask=absent)))
-            elif pa.types.is_list(field.type):
-                ends: Any = np.concatenate(([0], np.cumsum(values))).astype(np.int32)
-                mask: Any = None if absent is None else pa.array(absent)
-                columns.append(pa.ListArray.from_arrays(ends, pa.array(lists), mask=mask))
-            else:
-                columns.append(pa.array(values, field.type, mask=absent))
-        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -27,17 +27,19 @@ Deliveries of events that were never published are pairs too, unexpected ones.
 """
 
 from collections.abc import Callable
-from math import floor
-from typing import Any, NamedTuple
+from math import floor, inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from roamcast.trace.chains import causal_graphs
-from roamcast.trace.pairs import Floats, Integers, expected_pairs, subscriptions
+from roamcast.trace.columns import Booleans, ColumnValues, Floats, Integers, Rows, rows_of_packed
+from roamcast.trace.pairs import expected_pairs, subscriptions
+from roamcast.trace.recorder import Recorder
 from roamcast.trace.utility import Points, parse_utility
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
     "pairs": {
@@ -58,17 +60,32 @@ LOAD_COLUMNS = {"airtime_s": "value", "bytes": "bytes", "frames": "count"}
 class TraceRelations:
     """The relations of one run, each made when it is first asked for."""
 
-    def __init__(self, rows: Callable[[tuple[str, ...]], pa.Table]) -> None:
+    def __init__(self, rows: Callable[[tuple[str, ...]], Rows]) -> None:
         self._rows = rows  # the trace rows of these kinds
-        self._made: dict[str, pa.Table] = {}
+        self._made: dict[str, Rows] = {}
 
     @classmethod
-    def of_trace(cls, trace: pa.Table) -> "TraceRelations":
-        """Of a table with all rows of a run."""
-        kinds: Any = pc.dictionary_encode(trace["kind"])
-        return cls(lambda wanted: trace.filter(pc.is_in(kinds, value_set=pa.array(wanted, pa.string()))))
+    def of_recorder(cls, recorder: Recorder) -> "TraceRelations":
+        """Of what was recorded so far."""
+        packed = recorder.packed()
+        return cls(lambda kinds: rows_of_packed(packed, kinds))
 
-    def __call__(self, name: str) -> pa.Table:
+    @classmethod
+    def of_trace(cls, trace: "pa.Table") -> "TraceRelations":
+        """Of a table with all rows of a run."""
+        from roamcast.trace.arrow import rows_of_table
+
+        rows = rows_of_table(trace)
+        kinds = rows["kind"]
+        names = kinds.texts or ()
+
+        def of(wanted: tuple[str, ...]) -> Rows:
+            places = np.isin(kinds.values, [place for place, name in enumerate(names) if name in wanted])
+            return rows_of_table(trace.filter(places))
+
+        return cls(of)
+
+    def __call__(self, name: str) -> Rows:
         if name not in self._made:
             derived = {
                 "pairs": self._pairs, "loads": self._loads, "graphs": self._graphs, "startup": self._startup
@@ -76,28 +93,29 @@ class TraceRelations:
             self._made[name] = derived[name]() if name in derived else self._rows((name,))
         return self._made[name]
 
-    def _pairs(self) -> pa.Table:
+    def _pairs(self) -> Rows:
         published = self("published")
         periods = subscriptions(self._rows(("subscribed", "unsubscribed")))
         return met_pairs(published, self("delivered"), expected_pairs(published, periods))
 
-    def _loads(self) -> pa.Table:
-        sums = self("load").group_by("node").aggregate([("value", "sum"), ("bytes", "sum"), ("count", "sum")])
-        summed: dict[str, Any] = {name: sums[f"{column}_sum"] for name, column in LOAD_COLUMNS.items()}
-        return pa.table(summed)
+    def _loads(self) -> Rows:
+        load = self("load")
+        nodes, places = np.unique(load.numbers("node"), return_inverse=True)
+        return Rows.of({
+            name: ColumnValues(np.bincount(places, load.numbers(column), len(nodes)).astype(load.numbers(column).dtype))
+            for name, column in LOAD_COLUMNS.items()
+        })  # fmt: skip
 
-    def _graphs(self) -> pa.Table:
+    def _graphs(self) -> Rows:
         return causal_graphs(self("published"), self("waited"))
 
-    def _startup(self) -> pa.Table:
-        first_s = pc.min(self("published")["t"]).as_py()
-        frames = self("frame")
-        if first_s is None:
-            return frames.slice(0, 0)
-        return frames.filter(pc.less(frames["t"], pa.scalar(float(floor(first_s)))))
+    def _startup(self) -> Rows:
+        published_s, frames = self("published").numbers("t"), self("frame")
+        first_s = floor(published_s.min()) if len(published_s) else -inf
+        return frames.taken(np.flatnonzero(frames.numbers("t") < first_s))
 
 
-def met_pairs(published: pa.Table, delivered: pa.Table, expected: Any) -> pa.Table:
+def met_pairs(published: Rows, delivered: Rows, expected: Any) -> Rows:
     """The relation `pairs`: expected pairs beside what arrived. Expected ones come first, by publication and node."""
     first = _first_deliveries(delivered, published)
     shortest = _shortest_hops(published, expected)
@@ -115,16 +133,17 @@ def met_pairs(published: pa.Table, delivered: pa.Table, expected: Any) -> pa.Tab
     is_expected = np.arange(len(which)) < len(wanted)
     has_arrived = np.concatenate((arrived, np.ones(len(which) - len(wanted), dtype=np.bool_)))
     publication = np.concatenate((expected.publication, first.publication[unexpected]))
-    published_s = _taken(_numbers(published, "t"), publication)
+    published_s = _taken(published.numbers("t"), publication)
     latency_s = _taken(first.latency_s, which)
     utility, utility_max = _utilities(published, publication, latency_s, has_arrived, is_expected)
-    return pa.table({
-        "expected": pa.array(is_expected),
-        "arrivals": pa.array(np.where(has_arrived, _taken(first.arrivals, which), 0)),
-        "shortest": pa.array(np.concatenate((shortest, np.zeros(int(unexpected.sum()), np.int64))), mask=~is_expected),
-        "latency_s": pa.array(latency_s, mask=~has_arrived),
-        "hops": pa.array(_taken(first.hops, which), mask=~has_arrived),
-        "published_s": pa.array(published_s, mask=publication < 0),
+    shortest = np.concatenate((shortest, np.zeros(int(unexpected.sum()), shortest.dtype)))
+    return Rows.of({
+        "expected": ColumnValues(is_expected),
+        "arrivals": ColumnValues(np.where(has_arrived, _taken(first.arrivals, which), 0)),
+        "shortest": ColumnValues(shortest, is_expected),
+        "latency_s": ColumnValues(latency_s, has_arrived),
+        "hops": ColumnValues(_taken(first.hops, which), has_arrived),
+        "published_s": ColumnValues(published_s, publication >= 0),
         "utility": utility,
         "utility_max": utility_max,
     })  # fmt: skip
@@ -140,9 +159,9 @@ class _FirstDeliveries(NamedTuple):
     hops: Integers
 
 
-def _first_deliveries(delivered: pa.Table, published: pa.Table) -> _FirstDeliveries:
-    event, node, t, hops, latency_s = (_numbers(delivered, name) for name in ("event_id", "node", "t", "hops", "value"))
-    publication = _places(event, _numbers(published, "event_id"))
+def _first_deliveries(delivered: Rows, published: Rows) -> _FirstDeliveries:
+    event, node, t, hops, latency_s = (delivered.numbers(name) for name in ("event_id", "node", "t", "hops", "value"))
+    publication = _places(event, published.numbers("event_id"))
     order = _by_pair(publication, node)
     if order is not None:
         once = np.ones(len(order), dtype=np.int64)
@@ -181,36 +200,36 @@ def _by_pair(publication: Integers, node: Integers) -> Integers | None:
     return None if (ascending[1:] == ascending[:-1]).any() else order
 
 
-def _shortest_hops(published: pa.Table, pairs: Any) -> Integers:
+def _shortest_hops(published: Rows, pairs: Any) -> Integers:
     """For each pair the length of the shortest path when it was published, -1 if there was none or it is unknown."""
     lists = published["shortest_hops"]
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    values = pc.list_flatten(lists).to_numpy()
+    assert lists.elements is not None
+    lengths = lists.values.astype(np.int64)
     starts = np.cumsum(lengths) - lengths
-    shortest = np.full(len(pairs.node), -1, dtype=np.int64)
+    shortest = np.full(len(pairs.node), -1, dtype=lists.elements.dtype)
     known = pairs.node < lengths[pairs.publication]
-    shortest[known] = values[starts[pairs.publication[known]] + pairs.node[known]]
+    shortest[known] = lists.elements[starts[pairs.publication[known]] + pairs.node[known]]
     return shortest
 
 
 def _utilities(
-    published: pa.Table,
+    published: Rows,
     publication: Integers,
     latency_s: Floats,
-    has_arrived: npt.NDArray[np.bool_],
-    is_expected: npt.NDArray[np.bool_],
-) -> tuple[Any, Any]:
+    has_arrived: Booleans,
+    is_expected: Booleans,
+) -> tuple[ColumnValues, ColumnValues]:
     """What each receipt was worth and could have been worth at most."""
     count = len(publication)
-    texts = published["utility"] if "utility" in published.column_names else None
-    if texts is None or texts.null_count == len(texts):
-        return pa.nulls(count, pa.float64()), pa.nulls(count, pa.float64())
-    encoded: Any = texts.combine_chunks().dictionary_encode()
-    codes = _taken(pc.fill_null(encoded.indices, -1).to_numpy(), publication)
+    curves = published["utility"]
+    if curves.texts is None or not curves.is_present.any():
+        none = ColumnValues(np.broadcast_to(0.0, count), np.broadcast_to(np.bool_(False), count))
+        return none, none
+    codes = _taken(np.where(curves.is_present, curves.values.astype(np.int64), -1), publication)
     utility, most = np.zeros(count), np.zeros(count)
     carries = np.zeros(count, dtype=np.bool_)
-    for code, text in enumerate(encoded.dictionary.to_pylist()):
-        points = parse_utility(str(text))
+    for code in np.unique(codes[codes >= 0]).tolist():
+        points = parse_utility(curves.texts[code])
         if not points:
             continue
         mine = is_expected & (codes == code)
@@ -218,7 +237,7 @@ def _utilities(
         most[mine] = max(value for _, value in points)
         met = mine & has_arrived
         utility[met] = worth(points, latency_s[met])
-    return pa.array(utility, mask=~carries), pa.array(most, mask=~carries)
+    return ColumnValues(utility, carries), ColumnValues(most, carries)
 
 
 def worth(points: Points, ages_s: Floats) -> Floats:
@@ -237,7 +256,3 @@ def worth(points: Points, ages_s: Floats) -> Floats:
 def _taken(values: Any, places: Integers) -> Any:
     """The values at these places; where there are none, or the place is -1, anything."""
     return values[places] if len(values) else np.zeros(len(places), dtype=values.dtype)
-
-
-def _numbers(rows: pa.Table, column: str) -> Any:
-    return rows[column].to_numpy()

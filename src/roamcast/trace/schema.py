@@ -32,7 +32,7 @@
 - `utility` is set on `published` rows of events that carry a deadline or a utility curve (`roamcast.trace.utility`).
 - `count` is set on `published` rows of causal events in simulated runs: how many causal chains should go on from the
   event, 0 if it is the end of one (`roamcast.trace.chains`).
-- `waited` stands beside the publication of a causal event whose chain has delay-tolerant links; simulated runs only.
+- `waited` accompanies the publication of a causal event whose chain has delay-tolerant links; simulated runs only.
 - `energy` is summed per node and state of its radio over the run, at its end; simulated runs only.
 - `end` is the last row of a run; its `t` is the run's duration.
 - `run` is a campaign's note of how a run went, `measure` what it measured (`roamcast.trace.summary`). They are no part of
@@ -41,8 +41,6 @@
 
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
-
-import pyarrow as pa
 
 Kind = Literal[
     "subscribed",
@@ -77,31 +75,36 @@ class Record(NamedTuple):
     event_id: int | None = None
     cause_id: int | None = None
     value: float | None = None
-    hops: Annotated[int | None, pa.int32()] = None
+    hops: Annotated[int | None, "int32"] = None
     bytes: int | None = None
     count: int | None = None  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     category: str | None = None
     detail: str | None = None
-    shortest_hops: Annotated[list[int] | None, pa.list_(pa.int16())] = None
+    shortest_hops: Annotated[list[int] | None, "list"] = None
     x_m: float | None = None
     y_m: float | None = None
     utility: str | None = None
 
 
-_ARROW: dict[Any, pa.DataType] = {float: pa.float64(), int: pa.int64(), str: pa.string()}
+class TraceField(NamedTuple):
+    """A column of the trace, after the run that the row belongs to."""
+
+    name: str
+    type: Literal["float64", "int64", "int32", "text", "list"]  # list: of 16-bit numbers
+    optional: bool
 
 
-def _field(name: str, hint: Any) -> "pa.Field[Any]":
-    """The column for a field of `Record`: its Arrow type is the annotated one, or that of its Python type."""
-    annotated: list[pa.DataType] = []
+_TYPES: dict[Any, Any] = {float: "float64", int: "int64", str: "text"}
+
+
+def _field(name: str, hint: Any) -> TraceField:
+    """The column for a field of `Record`: its type is the annotated one, or that of its Python type."""
+    annotated: list[Any] = []
     if get_origin(hint) is Annotated:
         hint, *annotated = get_args(hint)
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     (python,) = (str if get_origin(kind) is Literal else kind for kind in kinds if kind is not NoneType)
-    return pa.field(name, annotated[0] if annotated else _ARROW[python], nullable=NoneType in kinds)
+    return TraceField(name, annotated[0] if annotated else _TYPES[python], NoneType in kinds)
 
 
-SCHEMA = pa.schema([
-    pa.field("run_id", pa.string(), nullable=False),
-    *(_field(name, hint) for name, hint in get_type_hints(Record, include_extras=True).items()),
-])  # fmt: skip
+FIELDS = tuple(_field(name, hint) for name, hint in get_type_hints(Record, include_extras=True).items())

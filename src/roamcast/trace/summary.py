@@ -1,4 +1,4 @@
-"""The measures of one run, computed from nothing but its trace, in memory and without Spark.
+"""The measures of one run, computed from nothing but its trace, in memory without Spark or Arrow.
 
 `summarise` answers with everything that can be said about a run, ready for JSON. `measure_rows` answers with the same
 as trace rows of kind `measure`. A campaign stores them beside the trace, so that a report need not read it again:
@@ -16,12 +16,10 @@ itself instead of believing rows that may mean something else.
 
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from roamcast.errors import CallerError
 from roamcast.trace.evaluation import Evaluator
@@ -29,6 +27,9 @@ from roamcast.trace.measures import BREAKDOWNS, RUN_FACTS, RUN_MEASURES, Breakdo
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.relations import TraceRelations
 from roamcast.trace.rows import measure_row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MEANING = 1
 """Raise this when relations or the evaluation change what a measure means; its declaration is in the digest anyway."""
@@ -38,17 +39,18 @@ COURSES = ("expected_at", "delivered_at", "frames_at")
 """Counts per second: expected pairs and those that arrived, by time of publication; frames, by time of sending."""
 
 
-def summarise(table: pa.Table) -> dict[str, Any]:
-    """All measures of the one run that `table` holds. A ratio, mean or percentile of nothing is `None`."""
-    return _summary(_relations(table))
+def summarise(run: "Recorder | pa.Table") -> dict[str, Any]:
+    """All measures of one run, from its recorder or a table with its rows. A ratio, mean or percentile of nothing is
+    `None`."""
+    return _summary(_relations(run))
 
 
-def measure_rows(table: pa.Table) -> list[pa.RecordBatch]:
-    """The measures of the one run that `table` holds, as trace rows of kind `measure`."""
-    return stored_rows(table["run_id"][0].as_py() if len(table) else "", _relations(table))
+def measure_rows(recorder: Recorder) -> Recorder:
+    """The measures of a recorded run, as trace rows of kind `measure`."""
+    return stored_rows(recorder.run_id, TraceRelations.of_recorder(recorder))
 
 
-def stored_rows(run_id: str, relations: TraceRelations) -> list[pa.RecordBatch]:
+def stored_rows(run_id: str, relations: TraceRelations) -> Recorder:
     """The measures of a run as trace rows of kind `measure`, from its relations."""
     stored = Recorder(run_id)
     stored.add(measure_row(DEFINITIONS, None, key=definitions_digest()))
@@ -59,7 +61,7 @@ def stored_rows(run_id: str, relations: TraceRelations) -> list[pa.RecordBatch]:
     for name, (seconds, counts) in _courses(relations).items():
         for t, count in zip(seconds.tolist(), counts.tolist(), strict=True):
             stored.add(measure_row(name, float(count), t=t))
-    return list(stored.batches())
+    return stored
 
 
 @cache
@@ -75,11 +77,13 @@ def definitions_digest() -> str:
     return blake2b(msgspec.json.encode(declared), digest_size=8).hexdigest()
 
 
-def _relations(table: pa.Table) -> TraceRelations:
-    runs = pc.unique(table["run_id"])
+def _relations(run: "Recorder | pa.Table") -> TraceRelations:
+    if isinstance(run, Recorder):
+        return TraceRelations.of_recorder(run)
+    runs = run["run_id"].unique()
     if len(runs) > 1:
         raise CallerError(f"summary: the table holds {len(runs)} runs; one is allowed")
-    return TraceRelations.of_trace(table)
+    return TraceRelations.of_trace(run)
 
 
 def _summary(relations: TraceRelations) -> dict[str, Any]:
@@ -90,24 +94,28 @@ def _summary(relations: TraceRelations) -> dict[str, Any]:
     return facts | measures | {name: _parts(relations, breakdown) for name, breakdown in BREAKDOWNS.items()}
 
 
-def _parts(relations: TraceRelations, breakdown: Breakdown) -> dict[Any, Any]:
+def _parts(relations: TraceRelations, breakdown: Breakdown) -> dict[str, Any]:
     rows = relations(breakdown.kind)
-    wanted: Any = ([], "count_all") if breakdown.column is None else (breakdown.column, "sum")
-    sums = rows.group_by(breakdown.key).aggregate([wanted]).sort_by(breakdown.key)
-    column = "count_all" if breakdown.column is None else f"{breakdown.column}_sum"
-    return dict(zip(sums[breakdown.key].to_pylist(), sums[column].to_pylist(), strict=True))
+    keys = rows[breakdown.key]
+    assert keys.texts is not None
+    sums = counts = np.bincount(keys.values)
+    if breakdown.column is not None:
+        values = rows.numbers(breakdown.column)
+        sums = np.zeros(len(counts), values.dtype)
+        np.add.at(sums, keys.values, values)
+    return {text: sums[place].item() for text, place in sorted((keys.texts[at], at) for at in counts.nonzero()[0])}
 
 
 def _courses(relations: TraceRelations) -> dict[str, tuple[Any, Any]]:
     """Per name the seconds and what was counted in them."""
     pairs, frames = relations("pairs"), relations("frame")
-    expected = pairs.filter(pairs["expected"])
-    arrived = expected.filter(pc.greater(expected["arrivals"], pa.scalar(0)))
-    sent = frames["count"].to_numpy()
+    expected = pairs.numbers("expected")
+    arrived = expected & (pairs.numbers("arrivals") > 0)
+    published_s = pairs.numbers("published_s")
     return {
-        "expected_at": _per_second(expected["published_s"].to_numpy()),
-        "delivered_at": _per_second(arrived["published_s"].to_numpy()),
-        "frames_at": _per_second(frames["t"].to_numpy(), sent),
+        "expected_at": _per_second(published_s[expected]),
+        "delivered_at": _per_second(published_s[arrived]),
+        "frames_at": _per_second(frames.numbers("t"), frames.numbers("count")),
     }
 
 

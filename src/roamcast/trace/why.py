@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests import parse_interest
+from roamcast.trace.arrow import rows_of_table
 from roamcast.trace.pairs import subscriptions
 
 Verdict = Literal["delivered", "own", "unwanted", "down", "unreachable", "stopped", "missed", "silent"]
@@ -129,7 +130,7 @@ def _wanted(rows: "_Rows", published: Row, node: int) -> bool:
         and each.language == published["category"]
         and each.from_s <= published["t"] < each.until_s
         and parse_interest(each.language, each.interest).contains(content)
-        for each in subscriptions(rows.table("subscribed", "unsubscribed"))
+        for each in subscriptions(rows_of_table(rows.table("subscribed", "unsubscribed")))
     )
 
 

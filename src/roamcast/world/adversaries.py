@@ -14,12 +14,14 @@ also limit how much a peer may send (`live/quotas.py`). That would hold a floode
 """
 
 from collections import deque
+from functools import cache
 from math import floor
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
 from roamcast.events import Event, event_id
+from roamcast.fields import Address, AddressOrNobody
 from roamcast.protocols.api import NOBODY, Listener, Message, Point, Protocol
 from roamcast.seeds import Random, derive
 from roamcast.world.droppers import DroppingHost
@@ -49,6 +51,13 @@ def adversaries(scenario: Scenario, seed: int) -> set[int]:
     order = list(range(scenario.nodes))
     derive(seed, "adversaries").shuffle(order)
     return set(order[: max(1, floor(share * scenario.nodes + 0.5))])
+
+
+@cache
+def address_fields(kind: type[Message]) -> tuple[str, ...]:
+    """The fields of a message that name a node."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(name for name in kind.__struct_fields__ if hints[name] in (Address, AddressOrNobody))
 
 
 class LyingHost(FaultyHost):
@@ -159,12 +168,7 @@ class SybilHost(FaultyHost):
 
     def _renamed(self, message: Message, name: int) -> Message:
         """The message as the other would send it: where it names its sender, it names the other."""
-        fields: Any = type(message).__struct_fields__
-        renamed: dict[str, Any] = {}
-        for field in fields:
-            value = getattr(message, field)
-            if type(value) is int and value == self.address and field not in ("hops", "level", "sequence"):
-                renamed[field] = name
+        renamed = {field: name for field in address_fields(type(message)) if getattr(message, field) == self.address}
         if not renamed:
             return message
         forged: Message = msgspec.structs.replace(message, **renamed)

@@ -5,10 +5,10 @@ least one of them. Who plays a type publishes its events and subscribes to all o
 out, in random order, to as many disjoint copies of the dependencies as they fill with one node per type (`graphs` sets
 another number); what is left over plays types twice, and if there are fewer nodes than types, nodes play several.
 
-Who plays a type that nothing causes is an *initiator* and publishes it at `rate_per_s`. Everybody else reacts: on
+A node that plays a type without causes is an *initiator* and publishes it at `rate_per_s`. All others react: on
 receipt of an event of a cause it publishes, after a delay, one event per effect it plays. It reacts once per received
-event and dependency, so each event that ends a chain has exactly one chain of causes behind it. Nobody reacts to
-himself, since applications are not served their own events; dependencies have no circles, so every chain ends.
+event and dependency, so each event that ends a chain has exactly one chain of causes behind it. No node reacts to
+itself, since applications are not served their own events; dependencies have no circles, so every chain ends.
 
 Links may be probabilistic and delay-tolerant (`causal/specification.py`). Whether a receipt causes an effect, and how
 long a delay-tolerant link then takes (uniform up to its tolerance, on top of the reaction delay), is fixed by the seed

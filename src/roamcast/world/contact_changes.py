@@ -7,7 +7,7 @@ from roamcast.trace.recorder import Recorder
 from roamcast.trace.rows import contact_row
 from roamcast.world.contacts import ContactPlan, contact_plan, scenario_contacts
 from roamcast.world.mobility import Movements
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.scenario import Scenario
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.signal_contacts import update_times_s
@@ -19,7 +19,7 @@ class ContactChanges:
         self,
         scenario: Scenario,
         movements: Movements | None,
-        links: Links | None,
+        links: RadioLinks | None,
         topology: Topology,
         scheduler: Scheduler,
         recorder: Recorder,

@@ -3,7 +3,7 @@
 A node hands its fragments to the radio one at a time: the next one follows when the radio's queue is empty, so a large
 message never overflows the queue and the node's other frames go first.
 
-Most networks never send such a message. So as long as nobody has, the radio talks to the protocols directly. The first
+Most networks never send such a message. Until one does, the radio talks to the protocols directly. The first
 large message puts a `FragmentLink` between the radio and the protocol of every node.
 """
 

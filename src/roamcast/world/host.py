@@ -25,7 +25,7 @@ from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.recorder import Recorder
 from roamcast.world.fragmentation import Fragmentation
-from roamcast.world.positioning import Whereabouts
+from roamcast.world.positioning import ReportedPositions
 from roamcast.world.processing import Processor, factor
 from roamcast.world.radio.medium import Medium
 from roamcast.world.scenario import Processing, Security
@@ -44,7 +44,7 @@ class HostServices:
         oracle: Oracle,
         scheduler: Scheduler,
         medium: Medium,
-        whereabouts: Whereabouts,
+        whereabouts: ReportedPositions,
         recorder: Recorder,
         on_delivery: Callable[[int, Event], None] | None,
         processing: Processing,
@@ -108,7 +108,7 @@ class SimulatedHost(Host):
         self._fragmentation.attach(self.address, self.life, self.guarded(listener), type(protocol).messages)
 
     def guarded(self, listener: Listener) -> Listener:
-        """Whom the link tells: `listener`, or what stands before it (`faulty.py`)."""
+        """What the link reports to: `listener`, or what wraps it (`faulty.py`)."""
         return listener
 
     def resumes_s(self) -> float:

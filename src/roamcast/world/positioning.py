@@ -22,7 +22,7 @@ SAMPLES_PER_TIME: Final = 10  # of the drift, per `drift_time_s`
 Point = tuple[float, float]
 
 
-class Whereabouts:
+class ReportedPositions:
     """What every node is told of its position and velocity at any time."""
 
     def __init__(self, movements: Movements | None, errors: Movements | None) -> None:
@@ -48,17 +48,17 @@ class Whereabouts:
         return velocity[0] + change[0], velocity[1] + change[1]
 
 
-def whereabouts(scenario: Scenario, movements: Movements | None, seed: int) -> Whereabouts:
+def whereabouts(scenario: Scenario, movements: Movements | None, seed: int) -> ReportedPositions:
     positioning = scenario.positioning
     if movements is None or positioning.source == "none":
-        return Whereabouts(None, None)
+        return ReportedPositions(None, None)
     if positioning.bias_m == 0 and positioning.drift_m == 0:
-        return Whereabouts(movements, None)
+        return ReportedPositions(movements, None)
     errors = Movements(
         _error_path(positioning, scenario.duration_s, derive(seed, "positioning", node))
         for node in range(scenario.nodes)
     )
-    return Whereabouts(movements, errors)
+    return ReportedPositions(movements, errors)
 
 
 def _error_path(positioning: Positioning, duration_s: float, random: Random) -> list[Corner]:

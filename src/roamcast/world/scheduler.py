@@ -1,11 +1,11 @@
 """The event queue of the simulator.
 
-Time is cut into spans, and the open span into slots. What is due in a slot hangs there as a chain of entries in order
-of time; what is due in a later span waits unsorted until its span opens. A slot is so short that few entries hang
-there. So a call that is due soon costs a handful of comparisons, its turn costs nothing but taking the first of a
-chain, and the length of the run and its agenda cost neither. Compiled, times and chains are fields of structures, and
-the queue takes a third of the time of a sorted list or a binary heap, which compare numbers that are objects;
-interpreted it takes half as much again. Entries are used again, because making one costs more than all the rest.
+Time is divided into spans, and the current span into slots. The entries of a slot form a linked list in order of time;
+entries of later spans wait unsorted until their span becomes current. A slot is so short that its list holds few
+entries. So scheduling a call that is due soon takes a handful of comparisons, and running it takes the first entry off
+a list. Neither depends on how long the run is or how much is scheduled. Compiled, times and links are plain fields,
+while a sorted list or a binary heap would compare numbers that are objects. Entries are reused, because allocating one
+costs more than all the rest.
 
 Entries are never removed early: a caller that no longer needs one ignores the call. That is cheaper
 than searching the queue, and the two users (timers, channel access) know at once whether a call still holds.
@@ -25,7 +25,7 @@ _by_time: Final = itemgetter(0)
 
 
 class Due(ABC):
-    """What can stand in the queue."""
+    """What can be scheduled."""
 
     __slots__ = ()
 
@@ -34,8 +34,8 @@ class Due(ABC):
         """Its time has come."""
 
 
-class Call(Due):
-    """A function that is to be called with an argument."""
+class ScheduledCall(Due):
+    """A function to call with an argument."""
 
     __slots__ = ("_argument", "_callback")
 
@@ -47,12 +47,12 @@ class Call(Due):
         self._callback(self._argument)
 
 
-class Entry:
+class QueueEntry:
     """What is due when, and the entry after it."""
 
     __slots__ = ("after", "t", "what")
 
-    def __init__(self, t: float, what: Due | None, after: "Entry | None") -> None:
+    def __init__(self, t: float, what: Due | None, after: "QueueEntry | None") -> None:
         self.t = t
         self.what = what  # None: here a slot begins
         self.after = after
@@ -66,14 +66,14 @@ class Scheduler:
         self.events = 0  # calls made so far
         self._open_from_s = 0.0  # the open span
         self._open_until_s = 0.0
-        self._slots = [Entry(0.0, None, None) for _ in range(SLOTS)]  # of the open span
+        self._slots = [QueueEntry(0.0, None, None) for _ in range(SLOTS)]  # of the open span
         self._place = 0  # before this one the slots are empty
-        self._spare: Entry | None = None  # entries to be used again, as a chain
+        self._spare: QueueEntry | None = None  # entries to be reused, a linked list
         self._later: dict[int, list[tuple[float, Due]]] = {}  # by number of the span
         self._spans: list[int] = []  # the numbers of these, a heap
 
     def at(self, t: float, callback: Callable[[Any], None], argument: Any) -> None:
-        self.put(t, Call(callback, argument))
+        self.put(t, ScheduledCall(callback, argument))
 
     def put(self, t: float, what: Due) -> None:
         """`what.due()` at `t`."""
@@ -88,7 +88,7 @@ class Scheduler:
             after = after.after
         entry = self._spare
         if entry is None:
-            before.after = Entry(t, what, after)
+            before.after = QueueEntry(t, what, after)
         else:
             self._spare = entry.after
             entry.t = t
@@ -134,7 +134,7 @@ class Scheduler:
             what.due()
         self.now = until_s
 
-    def _next_slot(self, until_s: float) -> Entry | None:
+    def _next_slot(self, until_s: float) -> QueueEntry | None:
         """The next slot in which something is due; none if nothing is due in the spans that begin by `until_s`."""
         while True:
             for place in range(self._place, SLOTS):
@@ -152,6 +152,6 @@ class Scheduler:
         self._place = 0
         later = self._later.pop(span)
         later.sort(key=_by_time)
-        for t, what in reversed(later):  # each goes before what hangs in its slot already
+        for t, what in reversed(later):  # each goes before the entries that its slot has already
             slot = self._slots[int((t - self._open_from_s) * SLOTS_PER_S)]
-            slot.after = Entry(t, what, slot.after)
+            slot.after = QueueEntry(t, what, slot.after)

@@ -7,19 +7,19 @@ from roamcast.errors import ConfigurationError
 from roamcast.seeds import derive
 from roamcast.world.contacts import ContactPlan
 from roamcast.world.mobility import Movements
-from roamcast.world.radio.links import Links, update_period_s
+from roamcast.world.radio.links import RadioLinks, update_period_s
 from roamcast.world.radio.signals import Disc
 from roamcast.world.scenario import Scenario
 
 
-def signal_links(scenario: Scenario, movements: Movements | None, seed: int) -> Links | None:
+def signal_links(scenario: Scenario, movements: Movements | None, seed: int) -> RadioLinks | None:
     """None on discs, where the distance decides everything."""
     radio = scenario.radio
     if type(radio.signal) is Disc:
         return None
     if movements is None:
         raise ConfigurationError("scenario.radio.signal.model: must be 'disc' if mobility.model = 'contacts'")
-    return Links(radio.signal, radio.range_m, radio.floor_db, movements, derive(seed, "shadowing"))
+    return RadioLinks(radio.signal, radio.range_m, radio.floor_db, movements, derive(seed, "shadowing"))
 
 
 def update_times_s(scenario: Scenario, movements: Movements) -> list[float]:
@@ -32,7 +32,7 @@ def update_times_s(scenario: Scenario, movements: Movements) -> list[float]:
     return sorted(times_s - {0.0})
 
 
-def signal_contacts(scenario: Scenario, movements: Movements, links: Links) -> ContactPlan:
+def signal_contacts(scenario: Scenario, movements: Movements, links: RadioLinks) -> ContactPlan:
     """The contacts of a run, as its trace has them. Fading, which changes with each frame, does not count."""
     contacts: list[tuple[int, int, float, float]] = []
     since_s: dict[tuple[int, int], float] = {}

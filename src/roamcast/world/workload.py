@@ -61,7 +61,7 @@ Action = Advertise | Subscribe | Unsubscribe | Publish
 
 
 def agenda(scenario: Scenario, seed: int) -> list[Action]:
-    """All that applications do in a run, by time and node; what a node does at one instant stands in its order."""
+    """All that applications do in a run, by time and node; what a node does at one instant is in its order."""
     workload = scenario.workload
     actions: list[Action] = []
     order = derive(seed, "workload", "publishers")

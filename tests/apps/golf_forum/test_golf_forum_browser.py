@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from roamcast.apps.golf_forum.course import Course
-from roamcast.apps.golf_forum.demo import Demo, Outcome
+from roamcast.apps.golf_forum.demo import Demo, DemoOutcome
 from roamcast.apps.golf_forum.pages import serving
 from roamcast.apps.golf_forum.participant import Device, Participant
 from roamcast.apps.golf_forum.simulated import simulated_story
@@ -174,7 +174,7 @@ def test_a_tournament_of_live_nodes_on_the_map(opened: Any, beside: Any) -> None
     beside.enter(demo.running())
     page = opened(demo.server.url)
     expect(page.locator("#mode")).to_have_text("live nodes")
-    outcome: Outcome = beside.run(demo.play(11.0))
+    outcome: DemoOutcome = beside.run(demo.play(11.0))
     assert outcome.nodes == 9
     assert outcome.published >= 4
     assert outcome.delivered >= 1

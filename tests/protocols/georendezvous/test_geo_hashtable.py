@@ -13,7 +13,7 @@ from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.georendezvous.hashtable import CellHashTable
 from roamcast.protocols.georendezvous.messages import Entry, Messages
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
-from roamcast.protocols.georendezvous.store import Kept, Shelf
+from roamcast.protocols.georendezvous.store import Shelf, StoredEntry
 
 
 class Keeper(ComposedProtocol):
@@ -46,13 +46,13 @@ class Keeper(ComposedProtocol):
     def publish(self, event: Event) -> None:
         raise AssertionError("a hash table has no events")
 
-    def on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
+    def on_stored(self, shelf: Shelf, entry: Entry, before: StoredEntry | None) -> None:
         self.stored.append((shelf.key, entry.value))
 
     def on_claimed(self, shelf: Shelf) -> None:
         self.claimed.append(shelf.key)
 
-    def on_expired(self, shelf: Shelf, kept: Kept) -> None:
+    def on_expired(self, shelf: Shelf, kept: StoredEntry) -> None:
         self.expired.append(shelf.key)
 
 

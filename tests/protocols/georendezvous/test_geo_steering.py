@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roamcast.protocols.api import Site
-from roamcast.protocols.georendezvous.cells import CellGraph, CellGrid, Graph, NodeGraph, Vertex
+from roamcast.protocols.georendezvous.cells import CellGraph, CellGrid, NodeGraph, RoutingGraph, Vertex
 from roamcast.protocols.georendezvous.steering import begin_tour, closeness, closer, continue_tour, greedy
 from roamcast.protocols.georendezvous.tour import Tour
 
@@ -17,7 +17,7 @@ Heard = dict[Vertex, list[Vertex]]
 """What is heard at each vertex."""
 
 
-def walk(graph: Graph, heard: Heard, source: Vertex, target: Vertex) -> list[Vertex]:
+def walk(graph: RoutingGraph, heard: Heard, source: Vertex, target: Vertex) -> list[Vertex]:
     """The way of a packet in a network that does not change."""
     way = [source]
     tour: Tour | None = None
@@ -44,7 +44,7 @@ def walk(graph: Graph, heard: Heard, source: Vertex, target: Vertex) -> list[Ver
     raise AssertionError(f"from {source} to {target}: goes in circles")
 
 
-def connected(graph: Graph, heard: Heard) -> list[Vertex]:
+def connected(graph: RoutingGraph, heard: Heard) -> list[Vertex]:
     """The component of the first vertex."""
     reached = [next(iter(heard))]
     for vertex in reached:
@@ -58,7 +58,7 @@ def cells(picture: str) -> list[Vertex]:
     return [(x, len(lines) - 1 - y) for y, line in enumerate(lines) for x, sign in enumerate(line) if sign == "#"]
 
 
-def everyone_finds_the_nearest(graph: Graph, heard: Heard, targets: list[Vertex]) -> None:
+def everyone_finds_the_nearest(graph: RoutingGraph, heard: Heard, targets: list[Vertex]) -> None:
     vertices = connected(graph, heard)
     for target in targets:
         home = min(vertices, key=lambda vertex: closeness(vertex, target))

@@ -19,7 +19,7 @@ from roamcast.protocols.odmrp.grouping import (
 )
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
-from roamcast.protocols.odmrp.summaries import Entry
+from roamcast.protocols.odmrp.summaries import SummaryEntry
 from roamcast.seeds import Random
 from roamcast.world.golf import golf_event, golf_interest, golf_taste
 
@@ -163,7 +163,7 @@ def test_one_who_wants_everything_opens_the_least_constrained_channel() -> None:
     assert groups.matching(other) == [1]
 
 
-def slow_links(entries: list[Entry]) -> set[tuple[Entry, Entry]]:
+def slow_links(entries: list[SummaryEntry]) -> set[tuple[SummaryEntry, SummaryEntry]]:
     """Immediate covering, by the definition."""
     above = {(a, b) for a in entries for b in entries if a != b and a.covers(b)}
     return {(a, b) for a, b in above if not any((a, c) in above and (c, b) in above for c in entries)}
@@ -174,7 +174,7 @@ def slow_links(entries: list[Entry]) -> set[tuple[Entry, Entry]]:
 def test_the_graph_links_immediate_neighbours_only(seed: int) -> None:
     random = Random(seed)
     graph = CoveringGraph(ENCODER.family)
-    held: list[Entry] = []
+    held: list[SummaryEntry] = []
     for _ in range(25):
         if held and random.random() < 0.3:
             entry = held.pop(random.randrange(len(held)))

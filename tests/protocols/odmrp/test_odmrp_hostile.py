@@ -13,9 +13,9 @@ from roamcast.protocols.odmrp.context import entries_in, questions_as_context, q
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member, Messages
 from roamcast.protocols.odmrp.odmrp import Odmrp
-from roamcast.protocols.odmrp.packed import PackedEntry, Question
+from roamcast.protocols.odmrp.packed import JoinQuestion, PackedEntry
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
-from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
+from roamcast.protocols.odmrp.summaries import Family, SummaryEntry, aggregated
 from roamcast.seeds import Random
 from roamcast.testing import TinyNet, line
 
@@ -36,7 +36,7 @@ def network(nodes: int, **parameters: Any) -> TinyNet[Odmrp]:
 def request(publisher: int, sequence: int = 1, *, life: int = 1) -> JoinRequest:
     digest = Encoder().digest(42)
     assert digest is not None
-    context = questions_as_context([Question(digest.type)])
+    context = questions_as_context([JoinQuestion(digest.type)])
     return JoinRequest(publisher, life, sequence, hops=1, context=context, listing=0, channels=())
 
 
@@ -66,10 +66,10 @@ def test_context_that_makes_no_sense_is_no_question_and_no_summary() -> None:
     assert net.node(0).publisher.members == {}
 
 
-def crossed(entries: int) -> list[Entry]:
+def crossed(entries: int) -> list[SummaryEntry]:
     """Entries with different marks, which nothing merges at once."""
     random = Random(1)
-    return [Entry(1, random.getrandbits(60) | 1 << 61, 0, random.getrandbits(256)) for _ in range(entries)]
+    return [SummaryEntry(1, random.getrandbits(60) | 1 << 61, 0, random.getrandbits(256)) for _ in range(entries)]
 
 
 def test_merging_many_entries_comes_to_an_end() -> None:

@@ -15,7 +15,7 @@ from roamcast.protocols.odmrp.context import questions_as_context
 from roamcast.protocols.odmrp.mesh import UNCONFIRMED
 from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member
 from roamcast.protocols.odmrp.odmrp import Odmrp
-from roamcast.protocols.odmrp.packed import Question
+from roamcast.protocols.odmrp.packed import JoinQuestion
 from roamcast.protocols.odmrp.parameters import AS_PUBLISHED, OdmrpParameters
 from roamcast.protocols.odmrp.publisher import NO_MEMBER
 from roamcast.testing import TinyNet, line
@@ -51,14 +51,14 @@ def publish_later(net: TinyNet[Odmrp], delay_s: float, content: int | str) -> No
     net.after(delay_s, publish)
 
 
-def question_of(content: int) -> Question:
+def question_of(content: int) -> JoinQuestion:
     encoder = OdmrpParameters().encoder()
     digest = encoder.digest(content)
     assert digest is not None
     return encoder.family.question(digest, 12.0)
 
 
-def request(sequence: int, *questions: Question, publisher: int = 0, life: int = 1) -> JoinRequest:
+def request(sequence: int, *questions: JoinQuestion, publisher: int = 0, life: int = 1) -> JoinRequest:
     context = questions_as_context(list(questions))
     return JoinRequest(publisher, life, sequence, hops=1, context=context, listing=0, channels=())
 

@@ -10,8 +10,8 @@ from roamcast.interests import Interest, Intervals, Topics, XPaths
 from roamcast.protocols.odmrp.bloom import BITS_MAX, false_positive_rate, mask, positions, token
 from roamcast.protocols.odmrp.encoding import Encoder, Wish
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.packed import Digest, PackedEntry, Question
-from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
+from roamcast.protocols.odmrp.packed import Digest, JoinQuestion, PackedEntry
+from roamcast.protocols.odmrp.summaries import Family, SummaryEntry, aggregated
 from roamcast.seeds import Random
 from roamcast.world.golf import golf_event, golf_interest
 
@@ -75,7 +75,7 @@ def check(encoder: Encoder, interest: Interest, content: int | float | str) -> N
         assert family.matches(entry, Digest(digest.type))  # an advertisement reaches everybody
     question = family.question(digest, bits_per_token=6.0)
     demands = [each.demand for each in encoder.summarised(interest)]
-    assert all(family.satisfies(Question(digest.type), demand) for demand in demands)
+    assert all(family.satisfies(JoinQuestion(digest.type), demand) for demand in demands)
     if interest.contains(content):
         assert family.matches_any(entries, digest)
         assert family.matches_any(aggregated(entries, 1), digest)
@@ -236,7 +236,7 @@ def test_the_index_answers_like_asking_each_entry(seed: int) -> None:
     random = Random(seed)
     encoder = Encoder()
     index = EntryIndex(encoder.family)
-    held: dict[int, Entry] = {}
+    held: dict[int, SummaryEntry] = {}
     wishes = [XPaths.parse(f"/PGMFORUM[{text}]") for text in ("starts-with(@id, '0')", "ends-with(@id, '7')", "remark")]
     for _ in range(40):
         if held and random.random() < 0.3:

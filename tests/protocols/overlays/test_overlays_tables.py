@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from roamcast.events import Event, event_id
 from roamcast.protocols.overlays.intake import Intake
-from roamcast.protocols.overlays.log import Entry, ProducerLog
+from roamcast.protocols.overlays.log import ProducerLog, StoredEvent
 from roamcast.protocols.overlays.messages import LinkState
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.repeats import Attempt, Patience
@@ -163,19 +163,19 @@ def test_an_intake_that_passes_over_keeps_order_but_not_completeness() -> None:
 
 def test_an_event_is_released_when_settled_with_everybody_and_all_before_it_are() -> None:
     log = ProducerLog(1, 0.0, 100)
-    assert log.append(Entry(event(1), 1, 0.0), [7, 8]) == {7: 0, 8: 0}
-    assert log.append(Entry(event(2), 1, 0.0), [7]) == {7: 1}
+    assert log.append(StoredEvent(event(1), 1, 0.0), [7, 8]) == {7: 0, 8: 0}
+    assert log.append(StoredEvent(event(2), 1, 0.0), [7]) == {7: 1}
     log.acknowledge(7, 2, 2)
     assert not log.release(100.0)
     log.acknowledge(8, 1, 1)
     assert log.release(100.0)
     assert log.released == 2
-    assert log.append(Entry(event(3), 1, 0.0), [7]) == {7: 0}  # 7 has received everything before
+    assert log.append(StoredEvent(event(3), 1, 0.0), [7]) == {7: 0}  # 7 has received everything before
 
 
 def test_what_was_processed_but_is_not_settled_is_kept_and_not_repeated() -> None:
     log = ProducerLog(1, 0.0, 100)
-    log.append(Entry(event(1), 1, 0.0), [7])
+    log.append(StoredEvent(event(1), 1, 0.0), [7])
     log.acknowledge(7, 1, 0)
     assert not log.entries[1].unreceived
     assert not log.release(100.0)
@@ -188,14 +188,14 @@ def test_a_client_that_starts_over_gets_a_chain_from_its_new_beginning() -> None
     log = ProducerLog(1, 0.0, 100)
     log.restart(7, 4)  # its former site had got as far as 4, the client itself had not
     log.restart(7, 0)
-    assert log.append(Entry(event(1), 1, 0.0), [7]) == {7: 0}
-    assert log.append(Entry(event(2), 1, 0.0), [7]) == {7: 1}
+    assert log.append(StoredEvent(event(1), 1, 0.0), [7]) == {7: 0}
+    assert log.append(StoredEvent(event(2), 1, 0.0), [7]) == {7: 1}
 
 
 def test_the_store_has_a_bound_and_a_lifetime() -> None:
     log = ProducerLog(1, 0.0, 100)
     for number in range(1, 6):
-        log.append(Entry(event(number), 1, float(number)), [7])
+        log.append(StoredEvent(event(number), 1, float(number)), [7])
     assert [entry.event.number for entry in log.expire(0.0, 3)] == [1, 2]
     assert [entry.event.number for entry in log.expire(4.0, 3)] == [3]
     assert log.previous(7, 5) == 4

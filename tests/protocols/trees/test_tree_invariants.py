@@ -49,9 +49,9 @@ def quick(protocol: str) -> dict[str, str | int | float | bool]:
 
 def troubled(seed: int, radio: Radio) -> Scenario:
     return Scenario(
-        nodes=30,
-        area_m=(700.0, 700.0),
-        duration_s=50.0,
+        nodes=20,
+        area_m=(600.0, 600.0),
+        duration_s=40.0,
         mobility=Mobility(speed_min_mps=1.0, speed_max_mps=15.0),
         radio=radio,
         workload=Workload(
@@ -67,7 +67,7 @@ def troubled(seed: int, radio: Radio) -> Scenario:
             return_after_s=4.0,
             join_share=0.1,
             leave_share=0.1,
-            partitions=(Partition(from_s=15, until_s=25, west_m=0, south_m=0, east_m=350, north_m=700),),
+            partitions=(Partition(from_s=15, until_s=25, west_m=0, south_m=0, east_m=300, north_m=600),),
         ),
     )
 

@@ -9,7 +9,7 @@ from roamcast.interests import Intervals, Topics
 from roamcast.protocols.api import NOBODY, Message
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.protocols.trees.messages import JoinReply, Refresh
-from roamcast.protocols.trees.metrics import Offer, combination, publication_overhead, shortest_path
+from roamcast.protocols.trees.metrics import ParentOffer, combination, publication_overhead, shortest_path
 from roamcast.protocols.trees.standing import NEWBORN, Standing
 from roamcast.testing import TinyNet, line, ring
 
@@ -34,9 +34,9 @@ def test_standing_orders_by_newer_sequence_then_lower_level() -> None:
 
 
 def test_metrics_rank_by_level_overhead_and_their_product() -> None:
-    near = Offer(7, 0, Standing(1, 1), overhead=0.9)
-    far = Offer(3, 0, Standing(1, 4), overhead=0.1)
-    root = Offer(5, 5, Standing(1, 0), overhead=0.4)
+    near = ParentOffer(7, 0, Standing(1, 1), overhead=0.9)
+    far = ParentOffer(3, 0, Standing(1, 4), overhead=0.1)
+    root = ParentOffer(5, 5, Standing(1, 0), overhead=0.4)
     assert min([near, far, root], key=shortest_path) is root
     assert min([near, far, root], key=publication_overhead) is far
     assert min([near, far, root], key=combination) is root  # 1 x 0.4 against 5 x 0.1 and 2 x 0.9

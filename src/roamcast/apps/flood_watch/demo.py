@@ -101,7 +101,7 @@ class Demo:
         await self._stack.aclose()
 
     async def run(self, seconds: float) -> None:
-        """Everybody works for so long; infinite: until it is cancelled."""
+        """Runs everything for this long; infinite: until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             works = [tasks.create_task(team.run()) for team in self.teams]
             works.append(tasks.create_task(run_station(self._nodes[STATION_ADDRESS], self._seed)))

@@ -14,7 +14,7 @@ import numpy as np
 import roamcast
 from roamcast.apps.flood_watch.network import GRID_BYTES, RAIN, RAIN_S, STEPS, VEHICLES
 from roamcast.apps.flood_watch.terrain import AREA_M, SIZE, terrain_bytes
-from roamcast.apps.flood_watch.vehicle import Whereabouts
+from roamcast.apps.flood_watch.vehicle import VehicleReport
 from roamcast.apps.server import PageServer, Request
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.overlays.modulators.runoff import Grid
@@ -48,7 +48,7 @@ class Team:
         self._ground = ground
         self._changes = 0  # of the box; every delivery says for which it was computed
         self._shown: dict[str, Any] = {}  # the latest depths
-        self._vehicles: dict[int, Whereabouts] = {}
+        self._vehicles: dict[int, VehicleReport] = {}
         self._latencies_ms: deque[float] = deque(maxlen=LATENCIES)
         self._first: int | None = None  # number of the first grid of rain of which something came
         self._grids = 0  # of rain, published since
@@ -133,7 +133,7 @@ class Team:
     async def _follow_vehicles(self) -> None:
         async for delivery in self._positions:
             try:
-                found = msgspec.json.decode(delivery.event.payload, type=Whereabouts)
+                found = msgspec.json.decode(delivery.event.payload, type=VehicleReport)
             except msgspec.DecodeError:
                 continue
             self._vehicles[delivery.event.publisher] = found

@@ -9,7 +9,7 @@ import roamcast
 from roamcast.apps.flood_watch.network import PERIOD_S, vehicle_topic
 
 
-class Whereabouts(msgspec.Struct, frozen=True):
+class VehicleReport(msgspec.Struct, frozen=True):
     """What a vehicle tells everybody."""
 
     x_m: float
@@ -25,5 +25,5 @@ async def run_vehicle(node: roamcast.Node, place: Callable[[], tuple[float, floa
         x_m, y_m = place()
         node.move(x_m, y_m)
         load = node.standing["load"].value if "load" in node.standing else 0.0
-        await node.publish(topic, msgspec.json.encode(Whereabouts(round(x_m, 1), round(y_m, 1), round(load, 4))))
+        await node.publish(topic, msgspec.json.encode(VehicleReport(round(x_m, 1), round(y_m, 1), round(load, 4))))
         await asyncio.sleep(PERIOD_S)

@@ -35,7 +35,7 @@ PARAMETERS = {"refresh_interval_s": 4.0, "forwarding_timeout_s": 12.0, "refresh_
 """Of ODMRP: everyone is faster than a walker, so routes are refreshed more often."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class DemoOutcome(msgspec.Struct, frozen=True):
     """What the script came to."""
 
     nodes: int
@@ -99,7 +99,7 @@ class Demo:
                     for chore in chores:
                         chore.cancel()
 
-    async def play(self, duration_s: float = 60.0) -> Outcome:
+    async def play(self, duration_s: float = 60.0) -> DemoOutcome:
         """The script, from the beginning to its end."""
         async with asyncio.TaskGroup() as tasks:
             for number, visitor in self._visitor.items():
@@ -107,7 +107,7 @@ class Demo:
             tasks.create_task(self._announce(duration_s))
             tasks.create_task(self._share_taxis(TAXI_AT * duration_s, duration_s))
             tasks.create_task(asyncio.sleep(duration_s - self.now()))
-        return Outcome(len(self.participants), self._events, len(self._expected), len(self._expected & self._got))
+        return DemoOutcome(len(self.participants), self._events, len(self._expected), len(self._expected & self._got))
 
     def _device(self, person: Person) -> Device:
         """Officials and most visitors are brokers; of every five visitors one is a client and one a constrained one."""

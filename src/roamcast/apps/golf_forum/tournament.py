@@ -43,7 +43,7 @@ RIDE_WISHES: tuple[dict[str, Any], ...] = (
 )
 
 
-class Result(msgspec.Struct, frozen=True):
+class HoleResult(msgspec.Struct, frozen=True):
     """A player has finished a hole."""
 
     t_s: float
@@ -53,14 +53,14 @@ class Result(msgspec.Struct, frozen=True):
     remark: str  # by which a visitor beats the official to it; mostly empty
 
 
-def results(course: Course, until_s: float, seed: int) -> list[Result]:
+def results(course: Course, until_s: float, seed: int) -> list[HoleResult]:
     """All results up to then, by time. Both players of a flight hole out a few seconds apart."""
     random = derive(seed, "golf-forum", "scores")
     players = [person for person in course.people if person.role == "player"]
     totals = {player.name: 0 for player in players}
     above_par = dict(totals)
     played = dict(totals)
-    found: list[Result] = []
+    found: list[HoleResult] = []
     for finish in course.finishes(until_s):
         for order, player in enumerate(each for each in players if each.flight == finish.flight):
             if played[player.name] == HOLES_MAX:
@@ -79,7 +79,7 @@ def results(course: Course, until_s: float, seed: int) -> list[Result]:
                 "currentrank": rank,
             }
             remark = random.choice(REMARKS) if random.random() < 0.3 else ""
-            found.append(Result(finish.t_s + 1.0 * order, finish.flight, values, NAMED[over], remark))
+            found.append(HoleResult(finish.t_s + 1.0 * order, finish.flight, values, NAMED[over], remark))
     return sorted(found, key=lambda result: result.t_s)
 
 

@@ -5,19 +5,19 @@ written), `values.py` and `terms.py` (what it means, simplified), `writing.py` (
 (the interest language that protocols see), `reasons.py` (why a document matches).
 """
 
-from roamcast.interests.content.documents import Record, read, record_of, write
+from roamcast.interests.content.documents import DocumentRecord, read, record_of, write
 from roamcast.interests.content.reasons import Match, Reason, matches
-from roamcast.interests.content.schema import EventType, Leaf, event_type, event_types, load_schema, register
+from roamcast.interests.content.schema import EventSchema, Leaf, event_type, event_types, load_schema, register
 from roamcast.interests.content.terms import Constraint, Term
 from roamcast.interests.content.xpaths import XPaths
 
 __all__ = [
     "Constraint",
-    "EventType",
+    "DocumentRecord",
+    "EventSchema",
     "Leaf",
     "Match",
     "Reason",
-    "Record",
     "Term",
     "XPaths",
     "event_type",

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from roamcast.errors import ConfigurationError
-from roamcast.interests.content.schema import NUMBER_MAX, Element, EventType, Leaf, event_types, parse_xml
+from roamcast.interests.content.schema import NUMBER_MAX, Element, EventSchema, Leaf, event_types, parse_xml
 from roamcast.interests.content.values import Numbers, Words, number_text
 
 DOCUMENT_CHARACTERS_MAX: Final = 8192
@@ -34,12 +34,12 @@ _INSTANT: Final = re.compile(
 )
 
 
-class Record(NamedTuple):
+class DocumentRecord(NamedTuple):
     type: str
     values: dict[str, Value]  # by path; missing values have no entry
 
 
-def read(text: str) -> Record:
+def read(text: str) -> DocumentRecord:
     """The record of a document; `ConfigurationError` if it is not an event of a known type."""
     record, mistake = _read(text)
     if record is None:
@@ -47,7 +47,7 @@ def read(text: str) -> Record:
     return record
 
 
-def record_of(content: object) -> Record | None:
+def record_of(content: object) -> DocumentRecord | None:
     """The record of an event's content, or nothing if it is not a document of a known type."""
     return _read(content)[0] if isinstance(content, str) else None
 
@@ -67,7 +67,7 @@ def write(type_name: str, values: Mapping[str, Value]) -> str:
 
 
 @lru_cache(_CACHED)
-def _read(text: str) -> tuple[Record | None, str]:
+def _read(text: str) -> tuple[DocumentRecord | None, str]:
     try:
         if len(text) > DOCUMENT_CHARACTERS_MAX:
             raise ConfigurationError(f"event: {len(text)} characters; allowed: at most {DOCUMENT_CHARACTERS_MAX}")
@@ -75,12 +75,12 @@ def _read(text: str) -> tuple[Record | None, str]:
         kind = _type_of(root)
         values: dict[str, Value] = {}
         _read_element(root, kind.root, values)
-        return Record(kind.name, values), ""
+        return DocumentRecord(kind.name, values), ""
     except ConfigurationError as error:
         return None, str(error)
 
 
-def _type_of(root: Any) -> EventType:
+def _type_of(root: Any) -> EventSchema:
     tag = str(root.tag)
     kind = event_types().get(tag.rpartition("}")[2])
     if kind is None or kind.root.tag != tag:

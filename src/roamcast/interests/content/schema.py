@@ -84,24 +84,24 @@ class Element(NamedTuple):
     attributes: dict[str, tuple[Leaf, bool]]  # by name, with whether it is required
 
 
-class EventType(NamedTuple):
+class EventSchema(NamedTuple):
     name: str
     root: Element
     leaves: dict[str, Leaf]  # by path; the order is the same on every node
 
 
-def event_type(name: str) -> EventType | None:
+def event_type(name: str) -> EventSchema | None:
     return event_types().get(name)
 
 
 @cache
-def event_types() -> dict[str, EventType]:
+def event_types() -> dict[str, EventSchema]:
     """All types this process knows, by name."""
     golf = files("roamcast.interests.content").joinpath("golf.xsd").read_text("utf-8")
     return {kind.name: kind for kind in load_schema(golf)}
 
 
-def register(schema: str) -> list[EventType]:
+def register(schema: str) -> list[EventSchema]:
     """Adds the event types of an XML Schema. A type that is already known must be identical. Call this before any event
     or expression is read: their types are cached."""
     added = load_schema(schema)
@@ -114,7 +114,7 @@ def register(schema: str) -> list[EventType]:
     return added
 
 
-def load_schema(text: str) -> list[EventType]:
+def load_schema(text: str) -> list[EventSchema]:
     """The event types of an XML Schema, in its order."""
     if len(text) > SCHEMA_CHARACTERS_MAX:
         raise ConfigurationError(f"schema: {len(text)} characters; allowed: at most {SCHEMA_CHARACTERS_MAX}")
@@ -185,8 +185,8 @@ class _Reader:
                 raise ConfigurationError(f"schema: {name!r} may occur more than once; at most once is allowed")
             waiting += part
 
-    def event_types(self) -> list[EventType]:
-        found: list[EventType] = []
+    def event_types(self) -> list[EventSchema]:
+        found: list[EventSchema] = []
         for part in self._schema.iterchildren(f"{_XS}element"):
             if len(found) == TYPES_MAX:
                 raise ConfigurationError(f"schema: more than {TYPES_MAX} event types")
@@ -198,7 +198,7 @@ class _Reader:
             if not (isinstance(body, _etree()._Element) and _local(body) == "complexType"):
                 raise ConfigurationError(f"schema: element {name!r} has no complex type; an event type needs one")
             root = self._group(body=body, tag=tag, path="", groups=(), leaf=None, required=True)
-            found.append(EventType(name, root, self._leaves))
+            found.append(EventSchema(name, root, self._leaves))
         return found
 
     def _group(

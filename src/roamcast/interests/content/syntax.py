@@ -41,14 +41,14 @@ _TOKEN: Final = re.compile(
 )
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     name: str  # an attribute's begins with `@`; "*" stands for any element
     predicates: tuple[Condition, ...] = ()
 
 
 class Location(NamedTuple):
     anywhere: bool  # begins with `//`
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
 
 class AllOf(NamedTuple):
@@ -64,11 +64,11 @@ class Not(NamedTuple):
 
 
 class Exists(NamedTuple):
-    path: tuple[Step, ...]  # () is `.`
+    path: tuple[PathStep, ...]  # () is `.`
 
 
 class Compare(NamedTuple):
-    path: tuple[Step, ...]
+    path: tuple[PathStep, ...]
     operator: str  # a comparison's, or a function's name
     literal: str | float
 
@@ -160,14 +160,14 @@ class _Parser:
         if not self._sees("/", "//"):
             self._refuse(self._token.at, "a location begins with / or //, as in /PGMFORUM[hole = 7]")
         anywhere = self._take().text == "//"
-        steps = [Step("*", self._predicates()) if self._takes("*") else self._step()]
+        steps = [PathStep("*", self._predicates()) if self._takes("*") else self._step()]
         if steps[0].name.startswith("@"):
             self._refuse(self._token.at, "a location begins with an element")
         while self._takes("/"):
             steps.append(self._step())
         return Location(anywhere, tuple(steps))
 
-    def _step(self) -> Step:
+    def _step(self) -> PathStep:
         mark = "@" if self._takes("@") else ""
         token = self._take()
         if token.kind != "name":
@@ -182,7 +182,7 @@ class _Parser:
         if self._sees("::", ":", "("):
             what = {"::": "axes are", ":": "prefixes are", "(": f"the function {token.text[:40]!r} is"}
             self._refuse(token.at, f"{what[self._token.text]} outside the subset")
-        return Step(mark + token.text, self._predicates())
+        return PathStep(mark + token.text, self._predicates())
 
     def _predicates(self) -> tuple[Condition, ...]:
         found: list[Condition] = []
@@ -246,7 +246,7 @@ class _Parser:
         self._expect(")")
         return Compare(path, name, literal)
 
-    def _path(self) -> tuple[Step, ...]:
+    def _path(self) -> tuple[PathStep, ...]:
         if self._takes("."):
             if self._sees("/", "//"):
                 self._refuse(self._token.at, "nothing may follow the step .")

@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 
 from roamcast.errors import ConfigurationError
 from roamcast.interests.content.documents import Value, describe
-from roamcast.interests.content.schema import Element, EventType, Leaf, event_types
-from roamcast.interests.content.syntax import AllOf, AnyOf, Compare, Condition, Exists, Location, Not, Step, parse
+from roamcast.interests.content.schema import Element, EventSchema, Leaf, event_types
+from roamcast.interests.content.syntax import AllOf, AnyOf, Compare, Condition, Exists, Location, Not, PathStep, parse
 from roamcast.interests.content.values import (
     Numbers,
     Pattern,
@@ -168,7 +168,7 @@ def _uncovered(terms: list[Term]) -> list[Term]:
 class _Context(NamedTuple):
     """Where in an event type a path begins."""
 
-    kind: EventType
+    kind: EventSchema
     element: Element | None  # None at an attribute
     leaf: Leaf | None
 
@@ -206,7 +206,7 @@ def _located(location: Location) -> list[Term]:
     return found
 
 
-def _places(kind: EventType, name: str, anywhere: bool) -> list[_Context]:
+def _places(kind: EventSchema, name: str, anywhere: bool) -> list[_Context]:
     waiting = [kind.root]
     found = []
     while waiting:
@@ -218,7 +218,7 @@ def _places(kind: EventType, name: str, anywhere: bool) -> list[_Context]:
     return found
 
 
-def _term(kind: EventType, constraints: Constraints) -> Term:
+def _term(kind: EventSchema, constraints: Constraints) -> Term:
     """The box without what the rest of it implies."""
     told: list[tuple[str, Constraint]] = []
     for path, leaf in kind.leaves.items():
@@ -246,7 +246,7 @@ def _terms(condition: Condition, context: _Context, wanted: bool) -> list[Constr
             return _all(each) if wanted else _any(each, context.kind)
 
 
-def _step(context: _Context, step: Step) -> _Context:
+def _step(context: _Context, step: PathStep) -> _Context:
     found = context.child(step.name)
     if found is None:
         names: list[str] = []
@@ -353,7 +353,7 @@ def _all(each: Sequence[list[Constraints]]) -> list[Constraints]:
     return result
 
 
-def _any(each: Sequence[list[Constraints]], kind: EventType) -> list[Constraints]:
+def _any(each: Sequence[list[Constraints]], kind: EventSchema) -> list[Constraints]:
     boxes = [box for boxes in each for box in boxes]
     _limit(len(boxes), factor=16)
     merged = _merged(boxes, kind)
@@ -375,7 +375,7 @@ def _product(ours: list[Constraints], theirs: list[Constraints]) -> list[Constra
     return result
 
 
-def _merged(boxes: list[Constraints], kind: EventType) -> list[Constraints]:
+def _merged(boxes: list[Constraints], kind: EventSchema) -> list[Constraints]:
     """Boxes that differ in one leaf become one, until there are none."""
     while True:
         before = len(boxes)

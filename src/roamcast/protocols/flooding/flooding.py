@@ -18,7 +18,7 @@ The cost is one frame per node and event. Delivery depends on collisions, since 
 """
 
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mypy_extensions import mypyc_attr
 
@@ -41,7 +41,7 @@ class Flooding(Protocol):
     name: ClassVar[str] = "flooding"
     summary: ClassVar[str] = "every node repeats every event once"
     Parameters: ClassVar[type[api.Parameters]] = FloodingParameters
-    messages: ClassVar[Any] = Flood
+    messages: ClassVar[type[Flood]] = Flood
 
     def __init__(self, host: Host, parameters: FloodingParameters) -> None:
         super().__init__(host)

@@ -5,8 +5,8 @@ side is at most range / (2 sqrt 2): then any two nodes in the same cell or in ce
 each other. (It is shrunk a little so that a whole number of cells spans the width: slivers at the border would hardly
 ever have a member.)
 
-A `Graph` says what the vertices are that packets travel between, who is next to whom, and which edges to keep so that
-no two cross (`planar`):
+A `RoutingGraph` says what the vertices are that packets travel between, which are adjacent, and which edges to keep so
+that no two cross (`planar`):
 
 - `CellGraph`, the paper's: a vertex is a populated cell, an edge joins cells that touch. Two diagonals of a 2 x 2 block
   cross, so a diagonal is kept only if both cells that flank it are empty; where one is populated, there is a path
@@ -108,7 +108,7 @@ def touching(a: Cell, b: Cell) -> bool:
     return -1 <= a[0] - b[0] <= 1 and -1 <= a[1] - b[1] <= 1
 
 
-class Graph(ABC):
+class RoutingGraph(ABC):
     """What packets travel on, as one node sees it: its own vertex and those it hears of."""
 
     def __init__(self, grid: CellGrid, still_m: float = 0.0) -> None:
@@ -144,7 +144,7 @@ class Graph(ABC):
         """Whether `here`, with no neighbour closer to `target`, can be sure that no other node is closer either."""
 
 
-class CellGraph(Graph):
+class CellGraph(RoutingGraph):
     def vertex(self, point: Point) -> Vertex:
         return self.grid.cell(point)
 
@@ -171,7 +171,7 @@ class CellGraph(Graph):
         return (here[0] - target[0], here[1] - target[1]) in ((0, 1), (1, 0))
 
 
-class NodeGraph(Graph):
+class NodeGraph(RoutingGraph):
     def __init__(self, grid: CellGrid, still_share: float = 1 / 16, steady_share: float = 0.9) -> None:
         super().__init__(grid, still_share * grid.site.range_m)
         self._range = grid.site.range_m * DECIMETRES

@@ -65,7 +65,7 @@ from roamcast.protocols.georendezvous.messages import (
 from roamcast.protocols.georendezvous.parameters import CellHashParameters
 from roamcast.protocols.georendezvous.routing import CellRouter, RouterListener
 from roamcast.protocols.georendezvous.steering import closer
-from roamcast.protocols.georendezvous.store import Kept, Shelf, Store
+from roamcast.protocols.georendezvous.store import EntryStore, Shelf, StoredEntry
 from roamcast.protocols.jitter import jittered
 
 PACKET_BYTES: Final = 80
@@ -82,16 +82,16 @@ class TableTimer(StrEnum):
 _CUSTODY: Final[Timer] = (TableTimer.CUSTODY.value, 0)
 _RESCUE: Final[Timer] = (TableTimer.RESCUE.value, 0)
 
-StoredWatcher = Callable[[Shelf, Entry, Kept | None], None]
+StoredWatcher = Callable[[Shelf, Entry, StoredEntry | None], None]
 ClaimedWatcher = Callable[[Shelf], None]
-ExpiredWatcher = Callable[[Shelf, Kept], None]
+ExpiredWatcher = Callable[[Shelf, StoredEntry], None]
 
 
 class CellHashTable(Component, RouterListener):
     def __init__(self, host: Host, parameters: CellHashParameters) -> None:
         super().__init__(host)
         self.router = CellRouter(host, parameters, self)
-        self.store = Store(parameters)
+        self.store = EntryStore(parameters)
         self.found: dict[int, list[Entry]] = {}  # by the number of a `get`: its answers so far
         self._parameters = parameters
         self._keepers_max = parameters.keepers_per_key

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from roamcast.protocols.georendezvous.cells import Cell, Graph, Vertex, metres
+from roamcast.protocols.georendezvous.cells import Cell, RoutingGraph, Vertex, metres
 
 PlaceT = TypeVar("PlaceT", Cell, Vertex)
 
@@ -21,7 +21,7 @@ class Neighbour:
 class Neighbourhood:
     """Neighbours by address, by cell and by vertex. Lists are in the order in which their members appeared."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: RoutingGraph) -> None:
         self._graph = graph
         self.nodes: dict[int, Neighbour] = {}
         self.cells: dict[Cell, list[int]] = {}  # only cells with members

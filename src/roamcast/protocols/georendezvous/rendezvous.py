@@ -33,7 +33,7 @@ from roamcast.protocols.georendezvous.messages import (
     key_of,
 )
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
-from roamcast.protocols.georendezvous.store import Kept, Shelf
+from roamcast.protocols.georendezvous.store import Shelf, StoredEntry
 
 DROP_NO_RENDEZVOUS: Final = "no rendezvous"  # an event came to a point where nothing is kept
 
@@ -51,7 +51,7 @@ class Rendezvous(Component):
     def declare(self, inputs: Inputs) -> None:
         """All its inputs come through the hash table."""
 
-    def _on_stored(self, shelf: Shelf, entry: Entry, before: Kept | None) -> None:
+    def _on_stored(self, shelf: Shelf, entry: Entry, before: StoredEntry | None) -> None:
         if entry.slot == ADVERTISEMENT:
             self._correct(shelf, entry.owner, entry.version, entry.value)
         elif entry.slot == SUBSCRIPTION:
@@ -61,7 +61,7 @@ class Rendezvous(Component):
         for kept in shelf.present(ADVERTISEMENT):
             self._correct(shelf, kept.owner, kept.version, kept.value)
 
-    def _on_expired(self, shelf: Shelf, kept: Kept) -> None:
+    def _on_expired(self, shelf: Shelf, kept: StoredEntry) -> None:
         if kept.slot == SUBSCRIPTION:
             self._forward_change(shelf, kept.owner, kept.value, None)
 

@@ -46,8 +46,8 @@ from roamcast.protocols.georendezvous.cells import (
     Cell,
     CellGraph,
     CellGrid,
-    Graph,
     NodeGraph,
+    RoutingGraph,
     Vertex,
     decimetres,
     metres,
@@ -110,7 +110,7 @@ class CellRouter(Component):
         if site is None:
             raise ConfigurationError("georendezvous: the site is not set; every node must know the area and the range")
         self.grid = CellGrid(site, parameters.cell_side_m or None, parameters.margin_cells)
-        self.graph: Graph = (
+        self.graph: RoutingGraph = (
             CellGraph(self.grid)
             if parameters.graph == "cells"
             else NodeGraph(self.grid, parameters.still_share, parameters.steady_share)

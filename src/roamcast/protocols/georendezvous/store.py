@@ -10,7 +10,7 @@ EntryId = tuple[int, int]
 """Owner and slot."""
 
 
-class Kept:
+class StoredEntry:
     """One entry as it is kept: with the instant of its end instead of the time it has left."""
 
     __slots__ = ("expires_s", "owner", "signature", "slot", "value", "version")
@@ -43,13 +43,13 @@ class Shelf:
     def __init__(self, key: str, home: Cell) -> None:
         self.key = key
         self.home = home  # the cell that last claimed the key
-        self.kept: dict[EntryId, Kept] = {}  # changed by `keep` and `remove` only
-        self._present: dict[int, list[Kept]] = {}  # by slot: answers of `present`, until something changes
+        self.kept: dict[EntryId, StoredEntry] = {}  # changed by `keep` and `remove` only
+        self._present: dict[int, list[StoredEntry]] = {}  # by slot: answers of `present`, until something changes
         self.repeated_s = float("-inf")  # when its home last broadcast it
         self.handed_s = float("-inf")  # when this node last sent it to the home of its key
         self.orphaned_s = float("inf")  # since when its home is known to have died out
 
-    def present(self, slot: int) -> list[Kept]:
+    def present(self, slot: int) -> list[StoredEntry]:
         """What is kept in a slot and was not withdrawn, in the order of owners. Do not change the list."""
         known = self._present.get(slot)
         if known is None:
@@ -57,7 +57,7 @@ class Shelf:
             known = self._present[slot] = sorted(found, key=lambda kept: kept.owner)
         return known
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, kept: StoredEntry) -> None:
         """Keeps an entry, in the place of an older one of the same owner and slot."""
         self.kept[kept.owner, kept.slot] = kept
         self._present.clear()
@@ -70,7 +70,7 @@ class Shelf:
         return tuple(kept.entry(now_s) for kept in self.kept.values())
 
 
-class Store:
+class EntryStore:
     """The shelves of a node, with bounds: on keys, on entries per key, on entries per owner and on lifetimes."""
 
     def __init__(self, parameters: CellHashParameters) -> None:
@@ -111,7 +111,7 @@ class Store:
             if entry.lifetime_s <= 0 or len(shelf.kept) >= self._entries_max or owned >= self._owner_entries_max:
                 return False
             self._owned[entry.owner] = owned + 1
-        shelf.keep(Kept(entry, now_s + min(entry.lifetime_s, self._lifetime_max_s)))
+        shelf.keep(StoredEntry(entry, now_s + min(entry.lifetime_s, self._lifetime_max_s)))
         return True
 
     def forget(self, key: str) -> None:
@@ -120,9 +120,9 @@ class Store:
             for kept in shelf.kept.values():
                 self._release(kept.owner)
 
-    def expire(self, now_s: float) -> list[tuple[Shelf, Kept]]:
+    def expire(self, now_s: float) -> list[tuple[Shelf, StoredEntry]]:
         """Removes what has reached its end and returns it."""
-        ended: list[tuple[Shelf, Kept]] = []
+        ended: list[tuple[Shelf, StoredEntry]] = []
         for shelf in self:
             for entry_id, kept in list(shelf.kept.items()):
                 if kept.expires_s <= now_s:

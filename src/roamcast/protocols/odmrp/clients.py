@@ -23,8 +23,8 @@ from roamcast.interests import Interest
 from roamcast.protocols.odmrp.context import ENTRIES_MAX
 from roamcast.protocols.odmrp.encoding import Encoder, Summarised
 from roamcast.protocols.odmrp.index import EntryIndex, rows
-from roamcast.protocols.odmrp.packed import Digest, PackedEntry, Question
-from roamcast.protocols.odmrp.summaries import Demand, Entry, aggregated
+from roamcast.protocols.odmrp.packed import Digest, JoinQuestion, PackedEntry
+from roamcast.protocols.odmrp.summaries import Demand, SummaryEntry, aggregated
 
 VERSIONS: Final = 1 << 16
 ANSWERS_MAX: Final = 1024  # to questions, that are remembered until the next change
@@ -51,12 +51,12 @@ class Clients:
         self._context_bytes_max = context_bytes_max
         self._index = EntryIndex(encoder.family)
         self._owner: dict[int, tuple[int, Wanted]] = {}  # row -> client, what it asks for
-        self._entry: dict[int, Entry] = {}
+        self._entry: dict[int, SummaryEntry] = {}
         self._demand: dict[int, Demand] = {}
         self._rows: dict[int, dict[int, None]] = {}  # client -> its rows
         self._expires_s: dict[int, float] = {}
         self._told: Told | None = None  # since the last change
-        self._answers: dict[Question, bool] = {}
+        self._answers: dict[JoinQuestion, bool] = {}
         self._kinds: dict[int, tuple[int, ...]] = {}  # client -> types of events that it advertises
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class Clients:
         """Whether some summary matches an event."""
         return self._index.matches(digest) != 0
 
-    def would_want(self, question: Question) -> bool:
+    def would_want(self, question: JoinQuestion) -> bool:
         """Whether some subscription may match an event with this digest."""
         answer = self._answers.get(question)
         if answer is None:

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from roamcast.errors import PeerError
-from roamcast.protocols.odmrp.packed import PackedEntry, Question
-from roamcast.protocols.odmrp.summaries import Entry, Family
+from roamcast.protocols.odmrp.packed import JoinQuestion, PackedEntry
+from roamcast.protocols.odmrp.summaries import Family, SummaryEntry
 
 QUESTIONS_MAX: Final = 64
 ENTRIES_MAX: Final = 128
@@ -19,29 +19,29 @@ _CACHED: Final = 1 << 12
 
 _encode = msgspec.msgpack.Encoder().encode
 _questions: Final[Any] = msgspec.msgpack.Decoder(
-    Annotated[tuple[Question, ...], Meta(max_length=QUESTIONS_MAX)]
+    Annotated[tuple[JoinQuestion, ...], Meta(max_length=QUESTIONS_MAX)]
 )
 _entries: Final[Any] = msgspec.msgpack.Decoder(
     Annotated[tuple[PackedEntry, ...], Meta(max_length=ENTRIES_MAX)]
 )
 
 
-def questions_as_context(questions: list[Question]) -> bytes:
+def questions_as_context(questions: list[JoinQuestion]) -> bytes:
     return _encode(tuple(questions))
 
 
 @lru_cache(_CACHED)
-def questions_in(context: bytes) -> tuple[Question, ...]:
+def questions_in(context: bytes) -> tuple[JoinQuestion, ...]:
     """The questions of a Join Request; none if the context makes no sense."""
     try:
-        found: tuple[Question, ...] = _questions.decode(context)
+        found: tuple[JoinQuestion, ...] = _questions.decode(context)
     except msgspec.MsgspecError:
         return ()
     return found
 
 
 @lru_cache(_CACHED)
-def entries_in(family: Family, context: bytes) -> tuple[Entry, ...]:
+def entries_in(family: Family, context: bytes) -> tuple[SummaryEntry, ...]:
     """The summary of a member; `PeerError` if the context makes no sense."""
     try:
         packed: tuple[PackedEntry, ...] = _entries.decode(context)

@@ -11,31 +11,31 @@ from collections.abc import Callable, Iterator
 
 from roamcast.errors import CallerError
 from roamcast.protocols.odmrp.packed import Digest
-from roamcast.protocols.odmrp.summaries import Entry, Family
+from roamcast.protocols.odmrp.summaries import Family, SummaryEntry
 
 
 class CoveringGraph:
     def __init__(self, family: Family) -> None:
         self._family = family
-        self._count: dict[Entry, int] = {}  # equal entries are one node
-        self._below: dict[Entry, dict[Entry, None]] = {}
-        self._above: dict[Entry, dict[Entry, None]] = {}
+        self._count: dict[SummaryEntry, int] = {}  # equal entries are one node
+        self._below: dict[SummaryEntry, dict[SummaryEntry, None]] = {}
+        self._above: dict[SummaryEntry, dict[SummaryEntry, None]] = {}
 
     def __len__(self) -> int:
         return len(self._count)
 
     @property
-    def roots(self) -> list[Entry]:
+    def roots(self) -> list[SummaryEntry]:
         return [entry for entry, above in self._above.items() if not above]
 
-    def below(self, entry: Entry) -> list[Entry]:
+    def below(self, entry: SummaryEntry) -> list[SummaryEntry]:
         """What an entry covers immediately."""
         return list(self._below[entry])
 
     def matches(self, digest: Digest) -> bool:
         return any(self._family.matches(root, digest) for root in self.roots)
 
-    def matching(self, digest: Digest) -> Iterator[Entry]:
+    def matching(self, digest: Digest) -> Iterator[SummaryEntry]:
         """All entries that match, each once."""
         waiting = self.roots
         seen = dict.fromkeys(waiting)
@@ -47,7 +47,7 @@ class CoveringGraph:
                 seen.update(dict.fromkeys(fresh))
                 waiting += fresh
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: SummaryEntry) -> None:
         if entry in self._count:
             self._count[entry] += 1
             return
@@ -64,7 +64,7 @@ class CoveringGraph:
         for lower in below:
             self._link(entry, lower)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: SummaryEntry) -> None:
         if entry not in self._count:
             raise CallerError(f"remove: {entry} is not in the graph")
         self._count[entry] -= 1
@@ -81,15 +81,15 @@ class CoveringGraph:
                 if not self._reaches(upper, lower):
                     self._link(upper, lower)
 
-    def _link(self, upper: Entry, lower: Entry) -> None:
+    def _link(self, upper: SummaryEntry, lower: SummaryEntry) -> None:
         self._below[upper][lower] = None
         self._above[lower][upper] = None
 
-    def _unlink(self, upper: Entry, lower: Entry) -> None:
+    def _unlink(self, upper: SummaryEntry, lower: SummaryEntry) -> None:
         self._below[upper].pop(lower, None)
         self._above[lower].pop(upper, None)
 
-    def _reaches(self, upper: Entry, lower: Entry) -> bool:
+    def _reaches(self, upper: SummaryEntry, lower: SummaryEntry) -> bool:
         waiting, seen = [upper], {upper}
         while waiting:
             for each in self._below[waiting.pop()]:
@@ -101,11 +101,15 @@ class CoveringGraph:
         return False
 
 
-def _last(start: list[Entry], onward: dict[Entry, dict[Entry, None]], fits: Callable[[Entry], bool]) -> list[Entry]:
+def _last(
+    start: list[SummaryEntry],
+    onward: dict[SummaryEntry, dict[SummaryEntry, None]],
+    fits: Callable[[SummaryEntry], bool],
+) -> list[SummaryEntry]:
     """Going `onward` through entries that fit, those after which none fits: the nearest neighbours of a new entry."""
     waiting = [entry for entry in start if fits(entry)]
     seen = dict.fromkeys(waiting)
-    found: list[Entry] = []
+    found: list[SummaryEntry] = []
     while waiting:
         entry = waiting.pop()
         farther = [each for each in onward[entry] if fits(each)]

@@ -32,7 +32,7 @@ from roamcast.interests.content.documents import Value, describe
 from roamcast.interests.content.values import Number, Numbers, Pattern, ValueSet, Words
 from roamcast.protocols.odmrp.bloom import token
 from roamcast.protocols.odmrp.packed import LEAF_MAX, Digest
-from roamcast.protocols.odmrp.summaries import Demand, Entry, Family, Texts
+from roamcast.protocols.odmrp.summaries import Demand, Family, SummaryEntry, Texts
 
 _CACHED: Final = 1 << 12
 _ABSENT: Final = "\x00absent"
@@ -46,7 +46,7 @@ range of numbers with both its ends, or a choice of strings."""
 class Summarised(NamedTuple):
     """A subscription as an entry of a summary, and what it demands of a digest."""
 
-    entry: Entry
+    entry: SummaryEntry
     demand: Demand
 
 
@@ -67,7 +67,7 @@ class Encoder(NamedTuple):
             return [self._of_pattern(pattern) for pattern in interest.patterns]
         return [self._of_ranges(interest)] if interest.ranges else []
 
-    def entries(self, interest: Interest) -> list[Entry]:
+    def entries(self, interest: Interest) -> list[SummaryEntry]:
         return [each.entry for each in self.summarised(interest)]
 
     def digest(self, content: Content) -> Digest | None:
@@ -82,7 +82,7 @@ class Encoder(NamedTuple):
 
     # -- Content -------------------------------------------------------------------------------------------------
 
-    def entry_of_pairs(self, type_name: str, wishes: Mapping[str, Wish]) -> Entry:
+    def entry_of_pairs(self, type_name: str, wishes: Mapping[str, Wish]) -> SummaryEntry:
         """An entry straight from attributes and what is asked of them."""
         return self._of_term(term_of_pairs(type_name, wishes)).entry
 
@@ -128,7 +128,7 @@ class Encoder(NamedTuple):
             if alternatives:
                 leaves |= 1 << number
                 demand.append(tuple(alternatives))
-        entry = Entry(token("EN", term.type), leaves, enumerated, arithmetic, tuple(texts))
+        entry = SummaryEntry(token("EN", term.type), leaves, enumerated, arithmetic, tuple(texts))
         return Summarised(entry, tuple(demand))
 
     def _number_tokens(self, number: int, leaf: Leaf, constraint: Constraint) -> list[int]:
@@ -213,7 +213,7 @@ class Encoder(NamedTuple):
                     enumerated |= self.family.mask(one)
                     demand.append(((one,),))
         return Summarised(
-            Entry(token("EN", "topics"), leaves, enumerated, self.family.filled(depths)), tuple(demand)
+            SummaryEntry(token("EN", "topics"), leaves, enumerated, self.family.filled(depths)), tuple(demand)
         )
 
     def _digest_of_topic(self, topic: str) -> Digest:
@@ -234,7 +234,7 @@ class Encoder(NamedTuple):
             for bucket in range(self._bucket(low, pool), self._bucket(math.nextafter(high, -math.inf), pool) + 1)
         )
         tokens = [token("AC0", str(bucket)) for bucket in buckets]
-        entry = Entry(token("EN", "intervals"), 1, 0, self.family.filled(tokens))
+        entry = SummaryEntry(token("EN", "intervals"), 1, 0, self.family.filled(tokens))
         return Summarised(entry, (tuple([(each,) for each in tokens]),))
 
 

@@ -29,11 +29,11 @@ from roamcast.protocols.odmrp.covering import CoveringGraph
 from roamcast.protocols.odmrp.index import rows
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
-from roamcast.protocols.odmrp.summaries import Entry, Family, aggregated
+from roamcast.protocols.odmrp.summaries import Family, SummaryEntry, aggregated
 
 NEWCOMERS: Final = 0  # the channel of members that no request has assigned yet
 
-Summary = tuple[Entry, ...]
+Summary = tuple[SummaryEntry, ...]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -21,7 +21,7 @@ from typing import Final
 from roamcast.errors import CallerError
 from roamcast.protocols.odmrp.bloom import positions
 from roamcast.protocols.odmrp.packed import Digest
-from roamcast.protocols.odmrp.summaries import Demand, Entry, Family
+from roamcast.protocols.odmrp.summaries import Demand, Family, SummaryEntry
 
 _ANSWERS_MAX: Final = 4096  # per type: kept answers, so that strings, which rarely repeat, cannot fill the memory
 
@@ -31,14 +31,14 @@ class EntryIndex:
 
     def __init__(self, family: Family) -> None:
         self._family = family
-        self._entries: dict[int, tuple[Entry, Demand | None]] = {}
+        self._entries: dict[int, tuple[SummaryEntry, Demand | None]] = {}
         self._types: dict[int, _TypeTable] = {}
         self._vacant: list[int] = []
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, entry: Entry, demand: Demand | None = None) -> int:
+    def add(self, entry: SummaryEntry, demand: Demand | None = None) -> int:
         row = self._vacant.pop() if self._vacant else len(self._entries)
         self._entries[row] = entry, demand
         self._types.setdefault(entry.type, _TypeTable(self._family)).change(entry, demand, 1 << row)
@@ -79,7 +79,7 @@ class _TypeTable:
         self._tokens: dict[int, int] = {}  # token of a text -> rows that demand it
         self._filtered: dict[int, int] = {}  # leaf -> rows whose texts are known as filters only
 
-    def change(self, entry: Entry, demand: Demand | None, row: int) -> None:
+    def change(self, entry: SummaryEntry, demand: Demand | None, row: int) -> None:
         """Adds the row, or takes it out: every column it has a bit in flips."""
         self._rows ^= row
         for leaf in rows(entry.leaves):

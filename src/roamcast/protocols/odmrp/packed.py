@@ -32,7 +32,7 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
                     raise PeerError(f"digest: leaf {each[0]}: must be between 0 and {LEAF_MAX}")
 
 
-class Question(msgspec.Struct, frozen=True, array_like=True):
+class JoinQuestion(msgspec.Struct, frozen=True, array_like=True):
     """What a publisher asks for, in a Join Request."""
 
     type: Token

@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.fields import HOPS_MAX
-from roamcast.protocols.api import Host
+from roamcast.protocols.api import INSTANT_S, Host
 from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.context import entries_in, questions_as_context
@@ -43,7 +43,7 @@ from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import own_motion, shorter
-from roamcast.protocols.odmrp.summaries import Entry
+from roamcast.protocols.odmrp.summaries import SummaryEntry
 
 
 class PublisherTimer(StrEnum):
@@ -54,7 +54,6 @@ class PublisherTimer(StrEnum):
 
 LISTINGS: Final = 1 << 16
 SEQUENCES: Final = 1 << 31
-INSTANT_S: Final = 1e-9  # a timer may fire this much early, by rounding
 
 NO_MEMBER: Final = "no-member"  # an event that no member wants does not leave
 
@@ -68,11 +67,11 @@ class OpenQuestion:
         self.used_s = now_s
 
 
-class Known(NamedTuple):
+class KnownMember(NamedTuple):
     """A member as its last answer told."""
 
     version: int
-    entries: tuple[Entry, ...]
+    entries: tuple[SummaryEntry, ...]
     expires_s: float
 
 
@@ -94,7 +93,7 @@ class Publisher(Component):
     def __init__(self, host: Host, parameters: OdmrpParameters, encoder: Encoder) -> None:
         super().__init__(host)
         self.parameters = parameters
-        self.members: dict[int, Known] = {}
+        self.members: dict[int, KnownMember] = {}
         self.channels: dict[int, list[int]] = {}  # as the last request told
         self._channel_of: dict[int, int] = {}
         self._ungrouped: dict[int, None] = {}  # members whose present summary is in no channel's filter yet
@@ -154,14 +153,14 @@ class Publisher(Component):
                 continue  # forgotten meanwhile; the next request does not list it, so it will tell all again
             if known is None and len(self.members) >= self.parameters.members_max:
                 continue
-            self.members[member.address] = Known(member.version, entries, expires_s)
+            self.members[member.address] = KnownMember(member.version, entries, expires_s)
             if known is None or known.entries != entries:
                 self._ungrouped[member.address] = None
             for waiting in self._waiting:
                 self._serve_again(waiting, member, entries)
         self._look_again(0)
 
-    def _serve_again(self, waiting: Waiting, member: Member, entries: tuple[Entry, ...]) -> None:
+    def _serve_again(self, waiting: Waiting, member: Member, entries: tuple[SummaryEntry, ...]) -> None:
         """An answer came while an event waits for answers."""
         if waiting.event.id in member.arrived:
             waiting.answered.pop(member.address, None)

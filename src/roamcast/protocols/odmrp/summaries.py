@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from roamcast.errors import PeerError
 from roamcast.protocols.odmrp.bloom import mask
-from roamcast.protocols.odmrp.packed import FILTER_BYTES_MAX, LEAF_MAX, Digest, PackedEntry, Question
+from roamcast.protocols.odmrp.packed import FILTER_BYTES_MAX, LEAF_MAX, Digest, JoinQuestion, PackedEntry
 
 Demand = tuple[tuple[tuple[int, ...], ...], ...]
 """Leaves, alternatives, tokens: of each leaf all tokens of one alternative."""
@@ -53,7 +53,7 @@ class Texts(NamedTuple):
     exact: int
 
 
-class Entry(NamedTuple):
+class SummaryEntry(NamedTuple):
     """One entry of a summary; the filters are integers."""
 
     type: int  # EN
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
     arithmetic: int = 0  # AC
     texts: tuple[Texts, ...] = ()  # SC, by leaf
 
-    def merged(self, other: Entry) -> Entry:
+    def merged(self, other: SummaryEntry) -> SummaryEntry:
         leaves = self.leaves & other.leaves
         theirs = {each.leaf: each for each in other.texts}
         texts = [
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
             for each in self.texts
             if leaves >> each.leaf & 1 and each.leaf in theirs
         ]
-        return Entry(
+        return SummaryEntry(
             self.type,
             leaves,
             self.enumerated | other.enumerated,
@@ -78,7 +78,7 @@ class Entry(NamedTuple):
             tuple(texts),
         )
 
-    def covers(self, other: Entry) -> bool:
+    def covers(self, other: SummaryEntry) -> bool:
         """Whether every digest that matches `other` matches this entry: it constrains less and allows more."""
         return self.type == other.type and self.leaves & ~other.leaves == 0 and self.merged(other) == self
 
@@ -102,7 +102,7 @@ class Family(NamedTuple):
         wanted = mask(token, self.bits, self.hashes)
         return filter_bits & wanted == wanted
 
-    def matches(self, entry: Entry, digest: Digest) -> bool:
+    def matches(self, entry: SummaryEntry, digest: Digest) -> bool:
         if entry.type != digest.type:
             return False
         leaves = entry.leaves
@@ -123,25 +123,25 @@ class Family(NamedTuple):
             and any(self.holds(text.right, suffix) for suffix in suffixes)
         )
 
-    def matches_any(self, entries: Iterable[Entry], digest: Digest) -> bool:
+    def matches_any(self, entries: Iterable[SummaryEntry], digest: Digest) -> bool:
         return any(self.matches(entry, digest) for entry in entries)
 
     # -- Digests as filters --------------------------------------------------------------------------------------
 
-    def question(self, digest: Digest, bits_per_token: float) -> Question:
+    def question(self, digest: Digest, bits_per_token: float) -> JoinQuestion:
         """A digest as it travels: a Bloom filter with this many bits for each of its tokens."""
         tokens = [token for part in (digest.enumerated, digest.arithmetic) for _, token in part]
         for _, whole, prefixes, suffixes in digest.texts:
             tokens += [whole, *prefixes, *suffixes]
         if not tokens:
-            return Question(digest.type)
+            return JoinQuestion(digest.type)
         size = min(FILTER_BYTES_MAX, max(1, ceil(len(tokens) * bits_per_token / 8)))
         bits = 0
         for one in tokens:
             bits |= mask(one, 8 * size, self.hashes)
-        return Question(digest.type, bits.to_bytes(size, "big"))
+        return JoinQuestion(digest.type, bits.to_bytes(size, "big"))
 
-    def satisfies(self, question: Question, demand: Demand) -> bool:
+    def satisfies(self, question: JoinQuestion, demand: Demand) -> bool:
         """Whether an event with this digest may meet a demand."""
         size = 8 * len(question.filter)
         if not size:
@@ -153,7 +153,7 @@ class Family(NamedTuple):
 
     # -- On the wire ---------------------------------------------------------------------------------------------
 
-    def packed(self, entry: Entry) -> PackedEntry:
+    def packed(self, entry: SummaryEntry) -> PackedEntry:
         size = (self.bits + 7) // 8
         texts = tuple(
             (each.leaf, _bytes(each.left, size), _bytes(each.right, size), _bytes(each.exact, size))
@@ -163,7 +163,7 @@ class Family(NamedTuple):
             entry.type, entry.leaves, _bytes(entry.enumerated, size), _bytes(entry.arithmetic, size), texts
         )
 
-    def unpacked(self, packed: PackedEntry) -> Entry:
+    def unpacked(self, packed: PackedEntry) -> SummaryEntry:
         """The entry; `PeerError` if its filters are not of this family."""
         size = (self.bits + 7) // 8
         texts = []
@@ -173,12 +173,12 @@ class Family(NamedTuple):
             if not (0 <= leaf <= LEAF_MAX and packed.leaves >> leaf & 1):
                 raise PeerError(f"summary: a string filter for leaf {leaf}, which is not marked")
             texts.append(Texts(leaf, _bits(left, size), _bits(right, size), _bits(exact, size)))
-        return Entry(
+        return SummaryEntry(
             packed.type, packed.leaves, _bits(packed.enumerated, size), _bits(packed.arithmetic, size), tuple(texts)
         )
 
 
-def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:
+def aggregated(entries: Iterable[SummaryEntry], entries_max: int) -> tuple[SummaryEntry, ...]:
     """A summary of at most `entries_max` entries, or one of each type if that is more.
 
     Entries with the same type and marks become one. While there are still too many, neighbours in the order of their
@@ -198,7 +198,7 @@ def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:
             break  # one for each type is the least there can be
         merges = (len(kept) - entries_max + 1) // 2
         taken: set[int] = set()
-        merged: list[Entry] = []
+        merged: list[SummaryEntry] = []
         for _, at in pairs:
             if len(merged) == merges:
                 break
@@ -209,9 +209,9 @@ def aggregated(entries: Iterable[Entry], entries_max: int) -> tuple[Entry, ...]:
     return tuple(kept)
 
 
-def _by_marks(entries: Iterable[Entry]) -> list[Entry]:
+def _by_marks(entries: Iterable[SummaryEntry]) -> list[SummaryEntry]:
     """One entry for each type and set of marks, sorted."""
-    found: dict[tuple[int, int], Entry] = {}
+    found: dict[tuple[int, int], SummaryEntry] = {}
     for entry in entries:
         key = entry.type, entry.leaves
         known = found.get(key)

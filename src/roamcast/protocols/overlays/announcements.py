@@ -16,7 +16,7 @@ from roamcast.protocols.overlays.messages import Announce, Registration, Registr
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 
 
-class Announcements(Component):
+class SourceAnnouncements(Component):
     def __init__(
         self,
         host: Host,
@@ -51,6 +51,11 @@ class Announcements(Component):
     def withdraw(self) -> None:
         """Tells all brokers that this one is home to no producer any more."""
         self._become_source(is_source=False, offered=None)
+
+    def ask_again(self, broker: int) -> None:
+        """What this broker said about its consumers is no longer known here."""
+        self._informed.pop(broker, None)
+        self._asked_s.pop(broker, None)
 
     def check_complete(self) -> None:
         """Nothing is released before every known broker has said which clients it serves: some may be cut off."""

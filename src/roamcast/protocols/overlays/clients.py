@@ -13,6 +13,7 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerDiscovery, ModulatorMeasured, SystemChannel
 from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.client_updates import ClientUpdates
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.messages import (
     TEXT_MAX,
@@ -26,11 +27,10 @@ from roamcast.protocols.overlays.messages import (
     WelcomeAck,
 )
 from roamcast.protocols.overlays.modulator_manager import ModulatorManager, ModulatorRefusedError
+from roamcast.protocols.overlays.modulator_sites import ModulatorSite, ModulatorSites
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import is_newer_epoch
-from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.sources import SourceManager
-from roamcast.protocols.overlays.whereabouts import Place, Whereabouts
 
 FULL: Final = "overlays: too many clients"
 
@@ -46,11 +46,11 @@ class ClientManager(Component):
         *,
         concentrator: Concentrator,
         channel: SystemChannel,
-        registry: Registry,
+        registry: ClientUpdates,
         modulators: ModulatorManager,
         sources: SourceManager,
         table: dict[int, ClientRow],
-        whereabouts: Whereabouts,
+        whereabouts: ModulatorSites,
         parameters: OverlaysParameters,
     ) -> None:
         super().__init__(host)
@@ -170,7 +170,7 @@ class ClientManager(Component):
     def _on_served(self, source: int, message: Served, hops: int) -> None:
         self._concentrator.send(source, WelcomeAck(message.epoch, message.generation))
         if self.whereabouts.site_elsewhere(message.client, message.epoch) is not None:
-            self.whereabouts.note_served(message.client, Place(message.epoch, message.generation, source))
+            self.whereabouts.note_served(message.client, ModulatorSite(message.epoch, message.generation, source))
         else:  # this broker crashed since then, and knows nothing of what the client told its home
             self._concentrator.send(message.client, ReportAck(message.epoch, False))
 

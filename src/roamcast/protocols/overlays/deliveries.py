@@ -18,16 +18,16 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.client_row import ClientRow, Sent, Unsettled
+from roamcast.protocols.overlays.client_updates import ClientUpdates
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.intake import Arrival
+from roamcast.protocols.overlays.intake import IncomingEvent
 from roamcast.protocols.overlays.messages import TEXT_MAX, Delivery, DeliveryAck, Forward, Refused
 from roamcast.protocols.overlays.modulator_manager import Execution, ModulatorManager
+from roamcast.protocols.overlays.modulator_sites import ModulatorSites
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import following
 from roamcast.protocols.overlays.receipts import Receipts
-from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.repeats import Patience, Ticker
-from roamcast.protocols.overlays.whereabouts import Whereabouts
 
 TOO_MANY: Final = "overlays: too many publishers"
 
@@ -43,10 +43,10 @@ class Deliveries(Component):
         *,
         concentrator: Concentrator,
         brokers: BrokerManager,
-        registry: Registry,
+        registry: ClientUpdates,
         modulators: ModulatorManager,
         table: dict[int, ClientRow],
-        whereabouts: Whereabouts,
+        whereabouts: ModulatorSites,
         parameters: OverlaysParameters,
     ) -> None:
         super().__init__(host)
@@ -77,7 +77,7 @@ class Deliveries(Component):
         for client, epoch, previous in message.targets:
             row = self._table.get(client)
             if row is None:
-                self.send_after(client, epoch, Arrival(event, message.hops + hops, previous), message.source)
+                self.send_after(client, epoch, IncomingEvent(event, message.hops + hops, previous), message.source)
                 continue
             if row.epoch != epoch:
                 # The source believes the client to be in another epoch. It has to hear of this one.
@@ -93,7 +93,7 @@ class Deliveries(Component):
             elif not row.is_passive:
                 self._receipts.note(row, event.publisher)
 
-    def send_after(self, client: int, epoch: int, arrival: Arrival, source: int) -> None:
+    def send_after(self, client: int, epoch: int, arrival: IncomingEvent, source: int) -> None:
         """The client has another site by now; its events follow it, unless the variant gives them up."""
         moved = self._whereabouts.moved.get(client)
         follows = self._parameters.relocation in ("strict", "fresh-modulator")
@@ -112,7 +112,7 @@ class Deliveries(Component):
                 return
             self._modulate(row, arrival)
 
-    def _modulate(self, row: ClientRow, arrival: Arrival) -> None:
+    def _modulate(self, row: ClientRow, arrival: IncomingEvent) -> None:
         def finish(executions: list[Execution], cpu_s: float) -> None:
             if row.is_current:
                 self._processed(row, arrival, executions, cpu_s)
@@ -123,7 +123,7 @@ class Deliveries(Component):
         self._modulators.process(row, arrival.event, finish)
         self._is_draining = False
 
-    def _processed(self, row: ClientRow, arrival: Arrival, executions: list[Execution], cpu_s: float) -> None:
+    def _processed(self, row: ClientRow, arrival: IncomingEvent, executions: list[Execution], cpu_s: float) -> None:
         event = arrival.event
         row.processed[event.publisher] = row.unreported[event.publisher] = event.number
         source = row.origins.get(event.publisher, self.host.address)

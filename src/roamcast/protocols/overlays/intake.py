@@ -12,7 +12,7 @@ from roamcast.events import Event
 from roamcast.protocols.overlays.messages import Cursor
 
 
-class Arrival(NamedTuple):
+class IncomingEvent(NamedTuple):
     event: Event
     hops: int  # from its producer
     previous: int
@@ -24,7 +24,7 @@ class Intake:
         self.taken: dict[int, int] = {}  # publisher -> number of the latest event taken
         self._waiting_max = waiting_max  # beyond this the newest events are refused, and their sender repeats them
         self._passes_over = passes_over  # take what is there, and do not wait for what is missing
-        self._waiting: dict[int, dict[int, Arrival]] = {}
+        self._waiting: dict[int, dict[int, IncomingEvent]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -41,10 +41,10 @@ class Intake:
         if known is None and self._count >= self._waiting_max:
             return
         if known is None or previous < known.previous:  # events in between expired since it was first sent
-            waiting[event.number] = Arrival(event, hops, previous, is_old)
+            waiting[event.number] = IncomingEvent(event, hops, previous, is_old)
         self._count += known is None
 
-    def take(self) -> Arrival | None:
+    def take(self) -> IncomingEvent | None:
         """The next event whose turn has come, if there is one."""
         for publisher in self._waiting:
             arrival = self._next(publisher)
@@ -58,7 +58,7 @@ class Intake:
         for publisher, number in cursors:
             self.taken[publisher] = max(number, self.taken.get(publisher, 0))
 
-    def _next(self, publisher: int) -> Arrival | None:
+    def _next(self, publisher: int) -> IncomingEvent | None:
         """The earliest event whose previous one is taken. Earlier ones that still wait are obsolete then: their
         sender would have named them as previous if they still mattered."""
         waiting = self._waiting[publisher]
@@ -72,6 +72,6 @@ class Intake:
                 return arrival
         return None
 
-    def __iter__(self) -> Iterator[Arrival]:
+    def __iter__(self) -> Iterator[IncomingEvent]:
         for waiting in self._waiting.values():
             yield from waiting.values()

@@ -12,7 +12,7 @@ from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.repeats import Attempt
 
 
-class Entry(Attempt):
+class StoredEvent(Attempt):
     """An event in the store; it is sent again to the consumers that have not received it."""
 
     __slots__ = ("event", "hops", "stored_s", "unreceived", "unsettled")
@@ -31,12 +31,12 @@ class ProducerLog:
         self.publisher = publisher
         self.held_until_s = held_until_s  # nothing is released before
         self.intake = Intake(intake_max)  # what comes from the producer itself
-        self.entries: dict[int, Entry] = {}  # by number, ascending
+        self.entries: dict[int, StoredEvent] = {}  # by number, ascending
         self.released = 0  # everything up to here is settled or has expired
         self._tails: dict[int, int] = {}  # client -> the latest number it was sent
         self._received: dict[int, int] = {}  # client -> the latest number it has received
 
-    def append(self, entry: Entry, clients: list[int]) -> dict[int, int]:
+    def append(self, entry: StoredEvent, clients: list[int]) -> dict[int, int]:
         """Stores an event for these clients, and returns for each the previous one in its chain."""
         number = entry.event.number
         previous: dict[int, int] = {}
@@ -47,7 +47,7 @@ class ProducerLog:
         self.entries[number] = entry
         return previous
 
-    def demand(self, entry: Entry, client: int) -> None:
+    def demand(self, entry: StoredEvent, client: int) -> None:
         """The client is to get this event."""
         entry.unreceived[client] = None
         entry.unsettled[client] = None
@@ -70,9 +70,9 @@ class ProducerLog:
     def last_unreceived(self, client: int) -> int:
         return max((number for number, entry in self.entries.items() if client in entry.unreceived), default=0)
 
-    def acknowledge(self, client: int, processed: int, settled: int) -> list[Entry]:
+    def acknowledge(self, client: int, processed: int, settled: int) -> list[StoredEvent]:
         """Takes note of how far a client has got, and returns what it was now known to have received."""
-        received: list[Entry] = []
+        received: list[StoredEvent] = []
         self._received[client] = max(processed, self._received.get(client, 0))
         for number, entry in self.entries.items():
             if number > processed:
@@ -107,7 +107,7 @@ class ProducerLog:
             self.released = number
         return self.released > began
 
-    def expire(self, stored_before_s: float, entries_max: int) -> Iterator[Entry]:
+    def expire(self, stored_before_s: float, entries_max: int) -> Iterator[StoredEvent]:
         """Forgets what is too old or too much, and says what it was."""
         while self.entries:
             number = next(iter(self.entries))

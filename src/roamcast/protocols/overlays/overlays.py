@@ -69,19 +69,19 @@ from roamcast.protocols.overlays.adaptors import Services, adaptor_class, instal
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import SystemChannel
 from roamcast.protocols.overlays.client_row import ClientRow
+from roamcast.protocols.overlays.client_updates import ClientUpdates
 from roamcast.protocols.overlays.clients import ClientManager
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.deliveries import Deliveries
 from roamcast.protocols.overlays.member import Member
 from roamcast.protocols.overlays.messages import Messages, ReportAck
 from roamcast.protocols.overlays.modulator_manager import ModulatorManager
+from roamcast.protocols.overlays.modulator_sites import ModulatorSites
 from roamcast.protocols.overlays.parameters import OverlaysParameters
-from roamcast.protocols.overlays.registry import Registry
 from roamcast.protocols.overlays.relocation import Relocation
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch
 from roamcast.protocols.overlays.sources import SourceManager
-from roamcast.protocols.overlays.whereabouts import Whereabouts
 
 
 class Broker(Component):
@@ -98,7 +98,7 @@ class Broker(Component):
         super().__init__(host)
         channel = resources.channel
         table: dict[int, ClientRow] = {}
-        whereabouts = Whereabouts(parameters.places_max)
+        whereabouts = ModulatorSites(parameters.places_max)
         self.resources = resources
         self.brokers = BrokerManager(
             host,
@@ -111,7 +111,7 @@ class Broker(Component):
         self.sources = SourceManager(
             host, concentrator=concentrator, channel=channel, brokers=self.brokers, parameters=parameters
         )
-        self.registry = Registry(
+        self.registry = ClientUpdates(
             host, concentrator=concentrator, brokers=self.brokers, table=table, parameters=parameters
         )
         self.modulators = ModulatorManager(resources)

@@ -54,10 +54,10 @@ from roamcast.protocols.overlays.messages import (
     WelcomeAck,
 )
 from roamcast.protocols.overlays.modulator_manager import ModulatorRefusedError
+from roamcast.protocols.overlays.modulator_sites import ModulatorSite
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import following, is_newer
 from roamcast.protocols.overlays.sources import SourceManager
-from roamcast.protocols.overlays.whereabouts import Place
 
 STATE_ROOM_BYTES: Final = 32_768  # of a message, for what is neither modulator, state nor payload
 
@@ -223,7 +223,7 @@ class Relocation(Component):
         self._abandon(client)
         self.host.cancel_timer((RelocationTimer.DEADLINE, client))
         self._clients.drop(client)
-        place = Place(row.epoch, handoff.generation, handoff.destination)
+        place = ModulatorSite(row.epoch, handoff.generation, handoff.destination)
         whereabouts = self._clients.whereabouts
         whereabouts.note_moved(client, place)
         self._clients.registry.note_leaving(row, handoff.generation, handoff.destination)

@@ -16,11 +16,11 @@ from roamcast.interests import Interest, union_all
 from roamcast.protocols.api import Host
 from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.overlays.announcements import Announcements
+from roamcast.protocols.overlays.announcements import SourceAnnouncements
 from roamcast.protocols.overlays.brokers import BrokerManager
 from roamcast.protocols.overlays.channel import SystemChannel
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.log import Entry, ProducerLog
+from roamcast.protocols.overlays.log import ProducerLog, StoredEvent
 from roamcast.protocols.overlays.messages import (
     BRANCHES_MAX,
     Detour,
@@ -91,7 +91,7 @@ class SourceManager(Component):
         self._releases: dict[int, None] = {}  # publishers that are to be told what they may forget
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, SourcesTimer.RETRY, parameters.retry_s, self._tick)
-        self._announcements = Announcements(
+        self._announcements = SourceAnnouncements(
             host,
             concentrator=concentrator,
             channel=channel,
@@ -229,10 +229,10 @@ class SourceManager(Component):
         log = self.logs[source]
         log.intake.offer(message.event, message.previous, hops, message.is_old)
         while (arrival := log.intake.take()) is not None:
-            self._store(log, Entry(arrival.event, arrival.hops, self.host.now()), arrival.is_old)
+            self._store(log, StoredEvent(arrival.event, arrival.hops, self.host.now()), arrival.is_old)
         self._acknowledge_soon(source)
 
-    def _store(self, log: ProducerLog, entry: Entry, is_old: bool) -> None:
+    def _store(self, log: ProducerLog, entry: StoredEvent, is_old: bool) -> None:
         event = entry.event
         publisher = event.publisher
         wanting = [
@@ -254,7 +254,7 @@ class SourceManager(Component):
                 self.host.dropped(FULL, expired.event.id)
         self._ticker.start()
 
-    def _send(self, log: ProducerLog, entry: Entry, clients: list[int]) -> None:
+    def _send(self, log: ProducerLog, entry: StoredEvent, clients: list[int]) -> None:
         """Sends an event that is in the log already."""
         number = entry.event.number
         by_site: dict[int, list[Target]] = {}
@@ -266,7 +266,7 @@ class SourceManager(Component):
         self._forward(entry, by_site)
         self._ticker.start()
 
-    def _forward(self, entry: Entry, by_site: dict[int, list[Target]]) -> None:
+    def _forward(self, entry: StoredEvent, by_site: dict[int, list[Target]]) -> None:
         if self._parameters.event_tree:
             branches = [(self._brokers.path(site), tuple(targets)) for site, targets in by_site.items()]
             for some in batches_of(branches, BRANCHES_MAX):
@@ -348,11 +348,13 @@ class SourceManager(Component):
         return any(log.entries for log in self.logs.values())
 
     def _forget_silent(self, now_s: float) -> None:
-        """Drops consumers whose site has long been silent although events wait for its receipt."""
+        """Drops consumers whose site has long been silent although events wait for its receipt. If the site is heard
+        of again, it is asked for its consumers again."""
         silent_s = now_s - self._parameters.silent_lifetimes * self._parameters.store_lifetime_s
         for client, subscriber in list(self.subscribers.items()):
             if subscriber.waits_since_s is not None and subscriber.waits_since_s < silent_s:
                 del self.subscribers[client]
+                self._announcements.ask_again(subscriber.site)
                 for log in self.logs.values():
                     log.forget(client)
 

@@ -39,7 +39,7 @@ Where this differs from the draft, and why:
 
 from enum import StrEnum
 
-from roamcast.protocols.api import Host, Message
+from roamcast.protocols.api import INSTANT_S, Host, Message
 from roamcast.protocols.components import Inputs
 from roamcast.protocols.routing.api import Arrived, Drop, Unicast, Unreachable
 from roamcast.protocols.routing.discovery import Discovery, Packet, RateLimit, repair_ring, widening_rings
@@ -192,7 +192,7 @@ class Aodv(Unicast):
     def _on_overdue(self, destination: int) -> None:
         discovery = self._discoveries[destination]
         now_s = self.host.now()
-        for packet in discovery.pop_overdue(now_s):
+        for packet in discovery.pop_overdue(now_s + INSTANT_S):
             self._give_up(packet, Drop.BUFFER_TIMEOUT)
         deadline_s = discovery.next_deadline_s()
         if deadline_s is not None:

@@ -44,7 +44,7 @@ ADVERTISE: Final[Timer] = (DirectoryTimer.ADVERTISE, 0)
 RELAY: Final[Timer] = (DirectoryTimer.RELAY, 0)
 
 
-class Known(NamedTuple):
+class KnownRoot(NamedTuple):
     """Another root."""
 
     entry: Entry
@@ -72,7 +72,7 @@ class Directory(Component):
         self._lifetime_s = parameters.entry_lifetime_periods * parameters.advertisement_period_s * (
             1 + parameters.jitter
         )
-        self._known: dict[int, Known] = {}  # by root
+        self._known: dict[int, KnownRoot] = {}  # by root
         self._news: dict[int, None] = {}  # roots whose entries are to be relayed soon
         self._unrelayed: dict[int, None] = {}  # roots whose entries go with the next own advertisement
         self._sequence = 0  # of own entries
@@ -206,7 +206,7 @@ class Directory(Component):
                 self._known[entry.root] = known._replace(via=message.via, roots=roots)
 
     def _put(self, entry: Entry, via: int, roots: int, is_news: bool) -> None:
-        self._known[entry.root] = Known(entry, via, roots, self.host.now())
+        self._known[entry.root] = KnownRoot(entry, via, roots, self.host.now())
         self._unrelayed[entry.root] = None
         if is_news:
             if not self._news:

@@ -72,7 +72,7 @@ class Crossing(EventMessage, frozen=True, tag=35):
 
 
 class Contention(Message, frozen=True, tag=37):
-    """Broadcast by a leaf: whose tree shall grow here? And the winner's answer to a leaf that loses (5.2)."""
+    """Broadcast by a leaf: which tree should grow here? And the winner's answer to a leaf that loses (5.2)."""
 
     root: Address  # of the sender's tree
     potential: Quantity  # expansion potential of the sender's tree

@@ -3,7 +3,7 @@
 An event climbs to its publisher's root as in any tree. That root looks up which other trees want it and lays out the
 shortest paths to all of them, as a tree of *legs* from root to root that the event carries; one copy goes to each next
 hop. A copy descends along the inter-tree routes, crosses the border and climbs toward the other root, where the legs
-that follow begin. Only the publisher's own root decides who shall get an event, so copies do not multiply, and since
+that follow begin. Only the publisher's own root decides which trees get an event, so copies do not multiply, and since
 the whole path is laid out at one place, it has no circles however much the views of different roots differ.
 
 A copy serves each node that it passes: on the way down the branches of its own tree (a child that wants the event and

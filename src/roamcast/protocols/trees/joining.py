@@ -24,7 +24,7 @@ from mypy_extensions import mypyc_attr
 from roamcast.protocols.api import NOBODY, Host, Timer
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.trees.messages import JoinReply, JoinRequest
-from roamcast.protocols.trees.metrics import METRICS, Metric, Offer
+from roamcast.protocols.trees.metrics import METRICS, Metric, ParentOffer
 from roamcast.protocols.trees.neighbours import Neighbours
 from roamcast.protocols.trees.parameters import TreeParameters
 from roamcast.protocols.trees.place import Place
@@ -67,14 +67,15 @@ class Joining(Component):
         super().__init__(host)
         self.attempts = 0  # requests since the last parent was lost
         self.requested_parent = NOBODY  # neighbour that was asked to be the next parent
-        self.offers: dict[int, Offer] = {}
+        self.offers: dict[int, ParentOffer] = {}
         self.appraiser = appraiser
         self._parameters = parameters
         self._place = place
         self._neighbours = neighbours
         self._metric: Metric = METRICS[parameters.metric]
         self._since_s = 0.0  # when the search began
-        self.on_chosen: Callable[[Offer, bool], None] = _ignore_choice  # (offer, keeps the former parent for a while)
+        # (offer, whether the former parent is kept for a while)
+        self.on_chosen: Callable[[ParentOffer, bool], None] = _ignore_choice
         self.on_failed: Callable[[], None] = _ignore_failure
         self.on_standing_useless: Callable[[], None] = _ignore_failure
 
@@ -119,11 +120,11 @@ class Joining(Component):
         offered = Standing(message.sequence, message.level)
         if self._place.role == "searching":
             first = not self.offers
-            self._consider(Offer(sender, message.root, offered, message.overhead))
+            self._consider(ParentOffer(sender, message.root, offered, message.overhead))
             if first and self.offers:
                 self.wait_for_offers(self._parameters.stretched(self._parameters.join_wait_s, self.host.random))
         elif sender == self.requested_parent and self._place.may_follow(message.root, offered):
-            self.on_chosen(Offer(sender, message.root, offered), True)
+            self.on_chosen(ParentOffer(sender, message.root, offered), True)
 
     def request_parent(self, neighbour: int) -> None:
         """Asks a neighbour to be the parent instead of the present one; its reply makes the change."""
@@ -131,7 +132,7 @@ class Joining(Component):
         sequence, level = self._place.standing
         self.host.send(neighbour, JoinRequest(sequence, level, insists=True))
 
-    def take_passing_offer(self, offer: Offer) -> None:
+    def take_passing_offer(self, offer: ParentOffer) -> None:
         """A refresh came by while searching; the first of its wave shortens the wait."""
         wait_s = self.appraiser.passing_offer_wait_s(bool(self.offers))
         if wait_s > 0.0:
@@ -142,7 +143,7 @@ class Joining(Component):
                 self.wait_for_offers(self._parameters.offer_wait_s)
             self._consider(offer)
 
-    def _consider(self, offer: Offer) -> None:
+    def _consider(self, offer: ParentOffer) -> None:
         if self._place.may_follow(offer.root, offer.standing) and len(self.offers) < self._parameters.neighbours_max:
             self.offers[offer.parent] = offer
 
@@ -158,7 +159,7 @@ class Joining(Component):
         self.on_failed()
 
 
-def _ignore_choice(offer: Offer, keeps_former: bool) -> None:
+def _ignore_choice(offer: ParentOffer, keeps_former: bool) -> None:
     """Until `Membership` is there."""
 
 

@@ -31,7 +31,7 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.trees.dissemination import Dissemination
 from roamcast.protocols.trees.joining import Joining
 from roamcast.protocols.trees.messages import Disown, JoinRequest, Leave, Refresh, Subscription
-from roamcast.protocols.trees.metrics import Offer
+from roamcast.protocols.trees.metrics import ParentOffer
 from roamcast.protocols.trees.neighbours import Neighbours
 from roamcast.protocols.trees.parameters import TreeParameters
 from roamcast.protocols.trees.place import Place
@@ -200,7 +200,7 @@ class Membership(Component):
 
     # -- joining -------------------------------------------------------------------------------------------------
 
-    def _take_offer(self, offer: Offer, keeps_former: bool) -> None:
+    def _take_offer(self, offer: ParentOffer, keeps_former: bool) -> None:
         self.become_member(offer.parent, offer.root, offer.standing, keeps_former)
 
     def _search_again(self) -> None:
@@ -273,7 +273,7 @@ class Membership(Component):
         )
 
     def absorb(self, root: int) -> None:
-        """The members of that root's tree shall join this node."""
+        """Makes the members of that root's tree join this node."""
         self._absorbs = root
         self.send_refresh()
 
@@ -287,7 +287,7 @@ class Membership(Component):
             self._follow(message, offered)
         elif place.role == "searching":
             if place.may_follow(message.root, offered):
-                self.joining.take_passing_offer(Offer(sender, message.root, offered))
+                self.joining.take_passing_offer(ParentOffer(sender, message.root, offered))
         elif message.root != place.root:
             if place.may_follow(message.root, offered) and self.policy.follows(message):
                 self._absorbs = message.absorbs
@@ -371,7 +371,8 @@ class Membership(Component):
         self.host.cancel_timer((MembershipTimer.PARTING, sender))
         self.place.former.pop(sender, None)  # a former parent that is a child now
         joins = sender not in self.children
-        if not self._dissemination.put_child(sender, message.interest):
+        is_newborn = self.place.standing == NEWBORN  # the sender follows an offer of an earlier life
+        if is_newborn or not self._dissemination.put_child(sender, message.interest):
             self.host.send(sender, Disown(NOBODY, 0, 0))
         elif joins:
             self.policy.child_joined(sender)

@@ -27,7 +27,7 @@ class Refresh(Message, frozen=True, tag=16):
     sequence: Sequence
     level: Hops
     parent: Address  # the sender's own parent; NOBODY at the root
-    absorbs: Address = NOBODY  # root of a tree whose members shall join the sender
+    absorbs: Address = NOBODY  # root of a tree whose members should join the sender
     invites: bool = False  # members of other trees that would rise under the sender may join it
     interest: Interest | None = None  # what the sender's subtree wants, where neighbours judge it
     potential: Quantity = 0.0  # the tree's expansion potential, where trees contend for nodes
@@ -77,7 +77,7 @@ class SequenceRequest(Message, frozen=True, tag=22):
     """Unicast from child to parent up to the root: a node needs a sequence number newer than its own."""
 
     needed: Sequence  # the lowest sequence number that helps
-    absorb: Address = NOBODY  # root of a lesser tree that was met and shall be merged into this one
+    absorb: Address = NOBODY  # root of a lesser tree that was met and should be merged into this one
     distance: Hops = 0  # hops from root to root on the path through the node that met it; 0: no other root
     path: Path = ()  # nodes passed before the sender, first the one that asked
 

@@ -11,7 +11,7 @@ from roamcast.protocols.trees.standing import Standing
 Rank = tuple[float, int, int]
 
 
-class Offer(NamedTuple):
+class ParentOffer(NamedTuple):
     """A candidate parent."""
 
     parent: int
@@ -21,20 +21,20 @@ class Offer(NamedTuple):
 
 
 class Metric(Protocol):
-    def __call__(self, offer: Offer) -> Rank: ...
+    def __call__(self, offer: ParentOffer) -> Rank: ...
 
 
-def shortest_path(offer: Offer) -> Rank:
+def shortest_path(offer: ParentOffer) -> Rank:
     """SM: as near to the root as possible."""
     return (offer.standing.level, offer.standing.level, offer.parent)
 
 
-def publication_overhead(offer: Offer) -> Rank:
+def publication_overhead(offer: ParentOffer) -> Rank:
     """PM: as few additional transmissions per event as possible."""
     return (offer.overhead, offer.standing.level, offer.parent)
 
 
-def combination(offer: Offer) -> Rank:
+def combination(offer: ParentOffer) -> Rank:
     """CM: the product of both. A level of 0 would make every root win at once, hence the added one."""
     return ((offer.standing.level + 1) * offer.overhead, offer.standing.level, offer.parent)
 

@@ -21,8 +21,6 @@ from roamcast.protocols.waymark.repair import Repair
 CARRY_BYTES: Final = 24
 """What a frame with an event takes beside the event, its destinations and receipts."""
 
-SLACK_S: Final = 0.3
-"""Times that nodes tell each other are as exact as this."""
 
 
 class ForwardingTimer(StrEnum):
@@ -100,13 +98,13 @@ class Forwarding(Component):
     def resume(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
         """Destinations have to be planned for again: a link broke, or there is a path at last."""
         task = self._task(event, hops, round_, born_s)
-        wanting = {d for d in destinations if self._records.wants(d, event, born_s + SLACK_S)}
+        wanting = {d for d in destinations if self._records.wants(d, event, born_s + self._parameters.slack_s)}
         self._take(task, wanting, -1)
         self._pass_on(event.id)
 
     def _begin(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
         task = self.tasks[event.id] = Task(event, hops, round_, born_s)
-        self.host.set_timer(5.0, (ForwardingTimer.FORGET, event.id))
+        self.host.set_timer(self._parameters.forget_s, (ForwardingTimer.FORGET, event.id))
         return task
 
     def _task(self, event: Event, hops: int, round_: int, born_s: float) -> Task:
@@ -151,7 +149,7 @@ class Forwarding(Component):
         if self._seen.add(event.id):
             self._links.note_event()
             is_wanted = self._records.subscriptions.match(event) and not self._is_own(event)
-            if is_wanted and self._records.own.wanted_since_s <= born_s + SLACK_S:
+            if is_wanted and self._records.own.wanted_since_s <= born_s + self._parameters.slack_s:
                 self.host.deliver(event, carry.hops)
         me = self.host.address
         turn = 0

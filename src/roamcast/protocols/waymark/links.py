@@ -83,8 +83,9 @@ class Links(Component):
         self._slow_share = 0.0  # of hellos that take long to leave, smoothed
         self._due_s = 0.0
         self._settled_s = host.now() + parameters.settle_s
-        self._churn_per_s = 0.02  # links gained or lost, per link
-        self._events_per_s = 0.25
+        self._late_periods = parameters.hello_late
+        self._churn_per_s = parameters.churn_assumed  # links gained or lost, per link
+        self._events_per_s = parameters.events_assumed
         self._events = 0  # since the last hello
         self._mutual_then: frozenset[int] = _NOBODY
         self._cached_s = -1.0
@@ -154,13 +155,13 @@ class Links(Component):
         """A neighbour has not confirmed an event."""
         neighbour = self.known.get(address)
         if neighbour is not None:
-            neighbour.trust *= 0.8
+            neighbour.trust *= self._parameters.trust_kept
 
     def note_arrival(self, address: int) -> None:
         """A neighbour has confirmed an event at once."""
         neighbour = self.known.get(address)
         if neighbour is not None:
-            neighbour.trust += 0.04 * (1 - neighbour.trust)
+            neighbour.trust += self._parameters.trust_gain * (1 - neighbour.trust)
 
     def note_event(self) -> None:
         """An event came by: the more there are, the more a wrong link costs."""
@@ -170,7 +171,7 @@ class Links(Component):
         """Schedules a hello within about a second, but not more often than allowed."""
         spread_s = self._parameters.hello_slow_s if self.is_slow() else self._parameters.hello_min_s
         earliest_s = max(self._last_hello_s + spread_s, self.host.now())
-        due_s = earliest_s + 0.5 * spread_s * self.host.random.random()
+        due_s = earliest_s + self._parameters.hello_soon * spread_s * self.host.random.random()
         if due_s < self._due_s:
             self._schedule(due_s - self.host.now())
 
@@ -197,19 +198,20 @@ class Links(Component):
             self._changed()
         if type(message) is Hello:
             self._take_hello(sender, neighbour, message)
-        neighbour.until_s = now + 1.3 * neighbour.period_s
+        neighbour.until_s = now + self._late_periods * neighbour.period_s
 
     def _take_hello(self, sender: int, neighbour: Neighbour, hello: Hello) -> None:
         me = self.host.address
+        parameters = self._parameters
         missed = hello.number - neighbour.number - 1
         if neighbour.number < 0 or missed < 0:
-            neighbour.quality = max(neighbour.quality, 0.5)  # it is new, or started again
+            neighbour.quality = max(neighbour.quality, parameters.quality_restart)  # it is new, or started again
             neighbour.is_stranger = True
         else:
             neighbour.is_stranger = False
-            for _ in range(min(missed, 8)):
-                neighbour.quality *= 0.75
-            neighbour.quality += 0.25 * (1 - neighbour.quality)
+            for _ in range(min(missed, parameters.missed_max)):
+                neighbour.quality *= 1 - parameters.quality_weight
+            neighbour.quality += parameters.quality_weight * (1 - neighbour.quality)
         neighbour.number = hello.number
         neighbour.mutual = frozenset(hello.mutual)
         knows_link = me in neighbour.mutual
@@ -273,14 +275,16 @@ class Links(Component):
         self._last_hello_s = now
         self.host.broadcast(hello)
         self.host.set_timer(self._parameters.slow_radio_s, (LinkTimer.DRAIN, 0))
-        self._schedule(self.period_s * (0.85 + 0.3 * self.host.random.random()))
+        jitter = self._parameters.hello_jitter
+        self._schedule(self.period_s * (1 - jitter + 2 * jitter * self.host.random.random()))
 
     def is_slow(self) -> bool:
         """Whether frames wait so long that events should be all there is to send."""
-        return self._slow_share > 0.5
+        return self._slow_share > self._parameters.slow_share
 
     def _look_for_drain(self, key: int) -> None:
-        self._slow_share += 0.4 * ((1.0 if self.host.backlog() else 0.0) - self._slow_share)
+        waits = 1.0 if self.host.backlog() else 0.0
+        self._slow_share += self._parameters.slow_weight * (waits - self._slow_share)
 
     def _forget_gone(self, now: float) -> None:
         for address in [a for a, neighbour in self.known.items() if neighbour.until_s < now]:
@@ -305,7 +309,7 @@ class Links(Component):
             if not foreseen and now >= self._settled_s:
                 changed += 1
         self._mutual_then = mutual
-        weight = min(1.0, elapsed_s / 20)
+        weight = min(1.0, elapsed_s / parameters.rates_memory_s)
         self._churn_per_s += weight * (changed / (elapsed_s * max(1, len(mutual))) - self._churn_per_s)
         self._events_per_s += weight * (self._events / elapsed_s - self._events_per_s)
         self._events = 0

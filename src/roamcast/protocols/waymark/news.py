@@ -31,7 +31,7 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 
 
 LISTED_MAX: Final = 200
-"""A listing names so many nodes at most."""
+"""Nodes in a listing, at most."""
 
 
 class NewsTimer(StrEnum):
@@ -82,12 +82,12 @@ class Spreading(Component):
 
     def own_want_changed(self) -> None:
         self._pending.renew(WANT, self.host.address, self.host.address, _NOBODY)
-        self._tell_within(0.3 * self._parameters.news_s)
+        self._tell_within(self._parameters.news_own * self._parameters.news_s)
 
     def own_where_changed(self, is_urgent: bool) -> None:
         self._pending.renew(WHERE, self.host.address, self.host.address, _NOBODY)
         if is_urgent:
-            self._tell_within(0.3 * self._parameters.news_s)
+            self._tell_within(self._parameters.news_own * self._parameters.news_s)
 
     # -- What others tell ----------------------------------------------------------------------------------------------
 
@@ -102,11 +102,11 @@ class Spreading(Component):
         elif self.has_agreed and self._links.is_stranger(sender):
             self._answer_stranger(sender)
         elif self.host.now() - max(self._want_learned_s, self._settled_s, self._listed_s) > self._parameters.list_s:
-            self._list_within(1.0)  # wants spread at once; by now they should agree
+            self._list_within(self._parameters.list_delay_s)  # wants spread at once; by now they should agree
         digests = (hello.wants_digest, hello.wheres_digest, records.wants_digest, records.wheres_digest)
         rest_s = self.host.now() - self._learned_s
-        if self._differs.get(sender) == digests and rest_s > 1.5 * self._links.period_s:
-            self._list_within(0.5)
+        if self._differs.get(sender) == digests and rest_s > self._parameters.list_periods * self._links.period_s:
+            self._list_within(self._parameters.list_delay_s / 2)
         if len(self._differs) < NEIGHBOURS_MAX:
             self._differs[sender] = digests
 
@@ -126,20 +126,22 @@ class Spreading(Component):
                 self._pending.ask(WANT, node, stranger)
             if where_mark and node != stranger:
                 self._pending.ask(WHERE, node, stranger)
-        self._tell_within(0.05 + 0.5 * self.host.random.random())
+        self._reply_soon()
 
     def is_settled(self) -> bool:
         """Whether this node knows what its neighbours know, or has had time enough to learn it. Over a slow radio it
         never does."""
-        started_s = self._settled_s - self._parameters.settle_s
         if self._links.is_slow():
             return False
-        return self.has_agreed or self.host.now() > started_s + 10 * self._parameters.settle_s
+        settle_s = self._parameters.settle_s
+        started_s = self._settled_s - settle_s
+        return self.has_agreed or self.host.now() > started_s + self._parameters.settle_periods * settle_s
 
     def _list_within(self, delay_s: float) -> None:
         if not self._is_listing_due:
             self._is_listing_due = True
-            self.host.set_timer(delay_s * (0.2 + 0.8 * self.host.random.random()), (NewsTimer.LIST, 0))
+            least = self._parameters.list_least
+            self.host.set_timer(delay_s * (least + (1 - least) * self.host.random.random()), (NewsTimer.LIST, 0))
 
     def _on_news(self, sender: int, news: News) -> None:
         self._learn(sender, news.wants, news.wheres)
@@ -208,8 +210,9 @@ class Spreading(Component):
             if within_s < inf:
                 lacking = len(self._around() - around)
                 if lacking:
-                    share = min(1.0, 3 / (2 + lacking))  # who has the most to tell goes first
-                    self._tell_within(within_s * (0.1 + 0.9 * share * self.host.random.random()))
+                    few, least = self._parameters.news_few, self._parameters.news_least
+                    share = min(1.0, few / (few - 1 + lacking))  # the node with the most to tell goes first
+                    self._tell_within(within_s * (least + (1 - least) * share * self.host.random.random()))
         elif within_s < inf:
             self._pending.ask(kind, node, sender)
             self._tell_within(self._parameters.news_s)
@@ -233,16 +236,22 @@ class Spreading(Component):
             self._tell_due_s = due_s
             self.host.set_timer(delay_s, (NewsTimer.TELL, 0))
 
+    def _reply_soon(self) -> None:
+        parameters = self._parameters
+        self._tell_within(parameters.news_gap_s + parameters.reply_spread_s * self.host.random.random())
+
     def _tell(self, key: int) -> None:
         self._tell_due_s = -1.0
         if self.host.backlog() or self._links.is_slow():
-            self._tell_within(self._parameters.hello_slow_s if self._links.is_slow() else 0.1)  # events first
+            parameters = self._parameters  # events first
+            self._tell_within(parameters.hello_slow_s if self._links.is_slow() else parameters.news_busy_s)
             return
         wants, wheres = self._pending.take(self._around(), self.host.frame_bytes_max - 16)
         if wants or wheres:
             self.host.broadcast(News(wants, wheres))
             if len(self._pending):
-                self._tell_within(0.05 + 0.05 * self.host.random.random())
+                gap_s = self._parameters.news_gap_s
+                self._tell_within(gap_s + gap_s * self.host.random.random())
 
     def take_along(self, room_bytes: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
         """News for a frame that is sent anyway and has so much room."""
@@ -273,11 +282,11 @@ class Spreading(Component):
                 self._pending.ask(WHERE, node, sender)
                 found = True
         if found:
-            self._tell_within(0.05 + 0.5 * self.host.random.random())
+            self._reply_soon()
         is_behind = any(
             (want_mark and not marks[0]) or (where_mark and not marks[1])
             for node, (want_mark, where_mark) in theirs.items()
             for marks in (self._records.marks(node),)
         )
         if is_behind:
-            self._list_within(1.0 + max(0.0, self._settled_s - self.host.now()))
+            self._list_within(self._parameters.list_delay_s + max(0.0, self._settled_s - self.host.now()))

@@ -9,13 +9,10 @@ against them, as does every node nearby that could not be reached. If the share 
 `surprises_max`, this node does without its place for `distrust_s`, and lists its links instead.
 """
 
-from typing import Final
 
 from roamcast.protocols.api import Host
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.records import Known, Records
-
-SAMPLES_MAX: Final = 128
 
 
 class Places:
@@ -35,8 +32,9 @@ class Places:
             return
         distances_m = self._distances_m
         distances_m.append(self.distance_m(own, known))
-        self._count(1.0 if distances_m[-1] > self._parameters.reach_far * self.reach_m > 0 else 0.0, 1 / 64)
-        if len(distances_m) > SAMPLES_MAX:
+        is_surprise = distances_m[-1] > self._parameters.reach_far * self.reach_m > 0
+        self._count(1.0 if is_surprise else 0.0, self._parameters.heard_weight)
+        if len(distances_m) > self._parameters.reach_samples:
             del distances_m[0]
         if self._host.site is None:
             self.reach_m = max(distances_m)
@@ -44,7 +42,7 @@ class Places:
     def missed(self, node: int) -> None:
         """A frame did not reach a node: should it have?"""
         if self.is_near(node):
-            self._count(1.0, 1 / 24)
+            self._count(1.0, self._parameters.missed_weight)
 
     def _count(self, surprise: float, weight: float) -> None:
         self._surprises += weight * (surprise - self._surprises)

@@ -14,15 +14,16 @@ from enum import StrEnum
 from typing import Final
 
 from roamcast.events import Event
-from roamcast.protocols.api import NOBODY, Host, Message
+from roamcast.protocols.api import INSTANT_S, NOBODY, Host, Message
 from roamcast.protocols.components import Component, Inputs
+from roamcast.protocols.jitter import shortened
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.messages import AGE_DS_MAX, Carry, Hello, Receipt, Spread
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.receipts import ReceiptsDue, receipted
 
 LATE_MAX: Final = 64
-"""Of so many events late relays are remembered."""
+"""Events whose late relays are remembered, at most."""
 
 
 class RepairTimer(StrEnum):
@@ -59,6 +60,7 @@ class Repair(Component):
     ) -> None:
         super().__init__(host)
         self._parameters = parameters
+        self._patience = parameters.response_patience
         self._links = links
         self._receipts = receipts
         self._on_lost = on_lost
@@ -87,10 +89,11 @@ class Repair(Component):
                 awaited.relays[group[0]] = group
                 relays += 1
             else:
-                awaited.leaves[group[0]] = now + self._receipt_wait_s(at < carry.soon) + 10 * self.response_s
+                wait_s = self._receipt_wait_s(at < carry.soon)
+                awaited.leaves[group[0]] = now + wait_s + 2 * self._patience * self.response_s
         if relays:
             awaited.first, awaited.sent_s = carry.groups[0][0], now
-            wait_s = max(self._parameters.relay_wait_s, 5 * self.response_s) + relays * self.response_s
+            wait_s = max(self._parameters.relay_wait_s, self._patience * self.response_s) + relays * self.response_s
             self.host.set_timer(wait_s, (RepairTimer.RELAYS, event.id))
         self._await_leaves(awaited)
 
@@ -100,15 +103,16 @@ class Repair(Component):
             self.host.set_timer(max(0.0, due_s - self.host.now()), (RepairTimer.LEAVES, awaited.event.id))
 
     def _receipt_wait_s(self, soon: bool) -> float:
-        return max(self._parameters.receipt_s if soon else self._parameters.patience_s, 5 * self.response_s)
+        wait_s = self._parameters.receipt_s if soon else self._parameters.patience_s
+        return max(wait_s, self._patience * self.response_s)
 
     def owe_receipt(self, event_id: int, soon: bool) -> None:
         """A neighbour waits to hear that this node got the event."""
-        self._owe(event_id, self._receipt_wait_s(soon) * (0.5 + 0.5 * self.host.random.random()))
+        self._owe(event_id, shortened(self._receipt_wait_s(soon), self._parameters.receipt_jitter, self.host.random))
 
     def owe_receipt_now(self, event_id: int) -> None:
         """A neighbour waits for this node to pass the event on, and it is not going to be heard doing so."""
-        self._owe(event_id, 0.001)
+        self._owe(event_id, self._parameters.receipt_min_s)
 
     def _owe(self, event_id: int, wait_s: float) -> None:
         due_s = self.host.now() + wait_s
@@ -162,16 +166,18 @@ class Repair(Component):
     def _responded(self, after_s: float) -> None:
         # One straggler does not slow everything down.
         after_s = min(after_s, self._parameters.response_rise_max * self.response_s)
-        self.response_s = max(self.response_s + (after_s - self.response_s) / 8, self._parameters.response_min_s)
+        usual_s = self.response_s + (after_s - self.response_s) * self._parameters.response_weight
+        self.response_s = max(usual_s, self._parameters.response_min_s)
 
     def _remind_relays(self, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
         if awaited is not None and self.host.backlog():  # it may not have left yet
-            self.host.set_timer(max(self._parameters.relay_wait_s, 5 * self.response_s), (RepairTimer.RELAYS, event_id))
+            wait_s = max(self._parameters.relay_wait_s, self._patience * self.response_s)
+            self.host.set_timer(wait_s, (RepairTimer.RELAYS, event_id))
         elif awaited is not None:
             groups = list(awaited.relays.values())
             if awaited.first in awaited.relays:
-                self.response_s *= 1.05  # that was too soon, perhaps
+                self.response_s *= self._parameters.response_rise  # that was too soon, perhaps
                 self._expect_late(event_id, awaited)
             awaited.relays.clear()
             self._remind(awaited, groups)
@@ -179,8 +185,8 @@ class Repair(Component):
     def _remind_leaves(self, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
         if awaited is not None:
-            now = self.host.now()
-            groups: list[tuple[int, ...]] = [(leaf,) for leaf, due_s in sorted(awaited.leaves.items()) if due_s <= now]
+            by_s = self.host.now() + INSTANT_S
+            groups: list[tuple[int, ...]] = [(leaf,) for leaf, due_s in sorted(awaited.leaves.items()) if due_s <= by_s]
             for group in groups:
                 del awaited.leaves[group[0]]
             self._remind(awaited, groups)

@@ -51,7 +51,9 @@ class Whereabouts(Component):
     def start(self) -> None:
         if self._place() is not None:
             self._tell(is_urgent=True)
-        self.host.set_timer(self._parameters.check_s * (0.5 + self.host.random.random()), (WhereaboutsTimer.CHECK, 0))
+        jitter = self._parameters.check_jitter
+        first_s = self._parameters.check_s * (1 - jitter + 2 * jitter * self.host.random.random())
+        self.host.set_timer(first_s, (WhereaboutsTimer.CHECK, 0))
 
     def _place(self) -> tuple[float, float, float, float] | None:
         place, velocity = self.host.position(), self.host.velocity()

@@ -42,7 +42,7 @@ class Columns:
         return base64.b64encode(gzip.compress(b"".join((start, *self._parts)), 9, mtime=0)).decode("ascii")
 
 
-class Texts:
+class TextTable:
     """Texts that occur again and again, each with its number."""
 
     def __init__(self) -> None:

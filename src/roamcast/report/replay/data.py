@@ -30,9 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roamcast.events import NUMBER_BITS
-from roamcast.report.replay.columns import Columns, Texts
+from roamcast.report.replay.columns import Columns, TextTable
 from roamcast.report.replay.layout import laid_out
 from roamcast.report.replay.recordings import Recording
+from roamcast.trace.arrow import rows_of_table
 from roamcast.trace.pairs import expected_pairs, subscriptions
 from roamcast.trace.summary import summarise
 
@@ -75,7 +76,7 @@ class _Builder:
         self.recording = recording
         self.trace = recording.trace
         self.columns = Columns()
-        self.texts = Texts()
+        self.texts = TextTable()
         end = self._rows("end")
         times_s = self.trace["t"].to_numpy()
         self.origin_s = 0.0 if recording.known.run is not None else float(times_s.min(initial=np.inf))
@@ -224,7 +225,9 @@ class _Builder:
             shortest=(self._shortest(event, address), "int16"),
             again=(again, "uint8"),
         )
-        expected = expected_pairs(self.published, subscriptions(self._rows("subscribed", "unsubscribed")))
+        expected = expected_pairs(
+            rows_of_table(self.published), subscriptions(rows_of_table(self._rows("subscribed", "unsubscribed")))
+        )
         width = len(self.addresses)
         wanted = expected.publication * width + np.searchsorted(self.addresses, expected.node)
         absent = np.flatnonzero(~np.isin(wanted, event * width + node))

@@ -4,7 +4,7 @@ It is the same document whether it is served or exported, and it forbids itself 
 policy. The modules in `web/` import each other as `replay/name.js`; an import map says that these names stand for
 `data:` addresses, so they need neither a server nor a bundler.
 
-What comes from a trace stands in the page only as base64 (see `columns`); the program puts it on the screen as text,
+What comes from a trace is in the page only as base64 (see `columns`); the program puts it on the screen as text,
 never as markup.
 """
 

@@ -16,8 +16,8 @@ import pyarrow.dataset as ds
 from roamcast.campaign.commits import trace_files
 from roamcast.campaign.store import Store
 from roamcast.errors import ConfigurationError
+from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import read_about, read_trace
-from roamcast.trace.schema import SCHEMA
 from roamcast.world.scenario import Run
 
 LISTED_RUNS = 5  # in an error message

@@ -1,6 +1,6 @@
 """Serves the page on this machine only: one document at one address.
 
-It listens on 127.0.0.1 only, answers nothing but its one document, and only if it was asked for by its own name: a
+It listens on 127.0.0.1 only, serves only its one document, and only if it was asked for by its own name: a
 page from elsewhere that makes its host name point here gets nothing.
 """
 

@@ -23,7 +23,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.seeds import Random, derive
 from roamcast.world.mobility.group import added
 from roamcast.world.mobility.movements import Corner, Movements
-from roamcast.world.mobility.waypoint import Disc, Region, trips
+from roamcast.world.mobility.waypoint import DiscRegion, Region, trips
 from roamcast.world.scenario import Scenario
 
 PLAYERS_RADIUS_M: Final = 5.0  # players stay this close to their flight's place
@@ -48,7 +48,7 @@ def paths(scenario: Scenario, seed: int) -> list[list[Corner]]:
         plays = node < mobility.holes + players
         place = node - mobility.holes
         flight = place // mobility.players if plays else (place - players) % mobility.flights
-        region: Region = Disc(PLAYERS_RADIUS_M if plays else mobility.group_radius_m)
+        region: Region = DiscRegion(PLAYERS_RADIUS_M if plays else mobility.group_radius_m)
         around = Movements([trips(region, mobility, scenario.duration_s, derive(seed, "mobility", node))])
         others.append(added(walking if plays else following, flight, around, 0))
     return announcers + others

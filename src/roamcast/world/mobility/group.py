@@ -11,7 +11,7 @@ its speed is at most twice `speed_max_mps`.
 from roamcast.errors import ConfigurationError
 from roamcast.seeds import derive
 from roamcast.world.mobility.movements import Corner, Movements
-from roamcast.world.mobility.waypoint import Disc, Rectangle, trips
+from roamcast.world.mobility.waypoint import DiscRegion, Rectangle, trips
 from roamcast.world.scenario import Scenario
 
 
@@ -29,7 +29,7 @@ def centres_and_offsets(scenario: Scenario, seed: int) -> tuple[Movements, Movem
         allowed = f"below half of the area's shorter side ({min(width_m, height_m) / 2:g})"
         raise ConfigurationError(f"mobility.group_radius_m = {radius_m}: must be {allowed}")
     inner = Rectangle(radius_m, radius_m, width_m - 2 * radius_m, height_m - 2 * radius_m)
-    disc = Disc(radius_m)
+    disc = DiscRegion(radius_m)
     centres = Movements(
         trips(inner, mobility, scenario.duration_s, derive(seed, "mobility", "group", group))
         for group in range(mobility.groups)

@@ -49,7 +49,7 @@ class Rectangle(Region):
         )
 
 
-class Disc(Region):
+class DiscRegion(Region):
     """Around the origin."""
 
     def __init__(self, radius_m: float) -> None:

@@ -41,7 +41,7 @@ PERIOD_MIN_S: Final = 0.05
 PERIOD_MAX_S: Final = 1.0
 
 
-class Links:
+class RadioLinks:
     def __init__(
         self, signal: "AnySignal", range_m: float, floor_db: float, movements: "Movements", random: Random
     ) -> None:
@@ -50,18 +50,24 @@ class Links:
         self._movements = movements
         self._normal: Any = np.random.RandomState(random.getrandbits(32)).standard_normal  # the same in every numpy
         self._deviation_db = signal.shadowing_db
-        self._symmetric = signal.symmetric
         self._correlation_m = signal.correlation_m
-        self._floor = 10 ** (-floor_db / 10)
+        self._floor_db = floor_db
         self._measured: dict[tuple[int, int], float] = {(a, b): db for a, b, db in signal.links_db}
+        if signal.symmetric:
+            self._measured = {(b, a): db for (a, b), db in self._measured.items()} | self._measured
+        self._symmetric = signal.symmetric and all(self._measured[b, a] == db for (a, b), db in self._measured.items())
         luck_db = max(self._measured.values(), default=REACH_DEVIATIONS * signal.shadowing_db)
         self._reach_m = self._path_loss.distance_m(-floor_db - max(0.0, luck_db))
-        # The listed links: both directions of every pair, ordered by sender and receiver.
+        # What was listed: channels, which have a gain of their own, and the links that use them. A channel is a pair of
+        # nodes if links are symmetric, else a link. A link has a direction; links are ordered by sender and receiver.
+        self._channel_from: Any = np.empty(0, np.int64)
+        self._channel_to: Any = np.empty(0, np.int64)
+        self._gains_db: Any = np.empty(0)  # shadowing, by channel
         self._senders: Any = np.empty(0, np.int64)
         self._receivers: Any = np.empty(0, np.int64)
-        self._reverse: Any = np.empty(0, np.int64)  # of each, the place of the other direction
-        self._gains_db: Any = np.empty(0)  # shadowing
-        self._powers: Any = np.empty(0)  # 0: out of reach
+        self._reverse: Any = np.empty(0, np.int64)  # of each link, the place of the other direction
+        self._channels: Any = np.empty(0, np.int64)  # of each link, its channel
+        self._is_near: Any = np.empty(0, bool)  # of each link, whether it can be received
         self._listed_at: Any = None  # where nodes were when links were listed
         self._places: Any = None  # at the last update
         self._near = _Table(self.nodes)
@@ -74,17 +80,24 @@ class Links:
         self._list(places)
         if before is not None and self._deviation_db and not self._measured:
             self._decorrelate(np.hypot(*(places - before).T))
-        senders, receivers = self._senders, self._receivers
-        ways = places[receivers] - places[senders]
-        distances_m = np.sqrt(ways[:, 0] * ways[:, 0] + ways[:, 1] * ways[:, 1])
-        powers = 10 ** ((self._path_loss.margins_db(distances_m) + self._gains_db) / 10)
-        powers[(distances_m > self._reach_m) | (powers < self._floor)] = 0.0
+        x_m, y_m = places[:, 0], places[:, 1]
+        a, b = self._channel_from, self._channel_to
+        east_m, north_m = x_m[b] - x_m[a], y_m[b] - y_m[a]
+        distances_m = np.sqrt(east_m * east_m + north_m * north_m)
+        margins_db = self._path_loss.margins_db(distances_m) + self._gains_db
+        margins_db[distances_m > self._reach_m] = -math.inf
         sides = _sides(places, t_s, partitions)
         if sides is not None:
-            powers[sides[senders] != sides[receivers]] = 0.0
-        self._powers = powers
-        self._near.fill(senders, receivers, powers, powers >= 1)
-        self._far.fill(senders, receivers, powers, (powers > 0) & (powers < 1))
+            margins_db[sides[a] != sides[b]] = -math.inf
+        followed = np.nonzero((margins_db >= -self._floor_db)[self._channels])[0]
+        margins_db = margins_db[self._channels[followed]]
+        powers = 10 ** (margins_db / 10)
+        near = margins_db >= 0
+        self._is_near = np.zeros(len(self._channels), bool)
+        self._is_near[followed] = near
+        senders, receivers = self._senders[followed], self._receivers[followed]
+        self._near.fill(senders, receivers, powers, near)
+        self._far.fill(senders, receivers, powers, ~near)
 
     def _list(self, places: Any) -> None:
         """Lists the pairs that can come into reach, unless the old list still holds."""
@@ -106,54 +119,58 @@ class Links:
         others = senders != receivers
         keys, senders, receivers = keys[others], senders[others], receivers[others]
         reverse = np.searchsorted(keys, receivers * nodes + senders)
-        self._gains_db = self._shadowing(keys, senders, receivers, reverse)
-        self._senders, self._receivers, self._reverse, self._listed_at = senders, receivers, reverse, places
+        if self._symmetric:
+            forward = senders < receivers
+            channels = np.cumsum(forward) - 1
+            channels = np.where(forward, channels, channels[reverse])
+            keys = keys[forward]
+        else:
+            channels = np.arange(len(keys))
+        self._gains_db = self._shadowing(keys)
+        self._channel_from, self._channel_to = keys // nodes, keys % nodes
+        self._senders, self._receivers, self._reverse, self._channels = senders, receivers, reverse, channels
+        self._listed_at = places
 
-    def _shadowing(self, keys: Any, senders: Any, receivers: Any, reverse: Any) -> Any:
-        """The gain of every link: as it was, for those listed before."""
-        gains_db = np.zeros(len(keys))
+    def _shadowing(self, keys: Any) -> Any:
+        """The gain of every channel: as it was, for those listed before."""
         if self._measured:
-            for (a, b), gain_db in self._measured.items():
-                for sender, receiver in ((a, b), (b, a)) if self._symmetric else ((a, b),):
-                    place = int(np.searchsorted(keys, sender * self.nodes + receiver))
-                    if place < len(keys) and keys[place] == sender * self.nodes + receiver:
-                        gains_db[place] = self._measured.get((sender, receiver), gain_db)
-            return gains_db
-        if self._deviation_db:
-            gains_db = self._drawn(senders, receivers, reverse) * self._deviation_db
-            known = self._senders * self.nodes + self._receivers
-            if len(known):
-                places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-                gains_db = np.where(known[places] == keys, self._gains_db[places], gains_db)
+            return np.array([self._measured.get(divmod(key, self.nodes), 0.0) for key in keys.tolist()])
+        if not self._deviation_db:
+            return np.zeros(len(keys))
+        gains_db = self._normal(len(keys)) * self._deviation_db
+        known = self._channel_from * self.nodes + self._channel_to
+        if len(known):
+            places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            gains_db = np.where(known[places] == keys, self._gains_db[places], gains_db)
         return gains_db
 
-    def _drawn(self, senders: Any, receivers: Any, reverse: Any) -> Any:
-        """A standard normal number for every link, or for every pair."""
-        if not self._symmetric:
-            return self._normal(len(senders))
-        drawn = np.zeros(len(senders))
-        forward = senders < receivers
-        drawn[forward] = self._normal(int(forward.sum()))
-        return np.where(forward, drawn, drawn[reverse])
-
     def _decorrelate(self, moved_m: Any) -> None:
-        """Nodes have moved by so much since the last update."""
+        """Nodes have moved by `moved_m` metres each since the last update."""
         if not moved_m.any():
             return
-        correlation = np.exp((moved_m[self._senders] + moved_m[self._receivers]) / -self._correlation_m)
+        shares = np.exp(moved_m / -self._correlation_m)
+        correlation = shares[self._channel_from] * shares[self._channel_to]
         spread_db = self._deviation_db * np.sqrt(1 - correlation * correlation)
-        self._gains_db = correlation * self._gains_db + spread_db * self._drawn(
-            self._senders, self._receivers, self._reverse
-        )
+        self._gains_db = correlation * self._gains_db + spread_db * self._normal(len(correlation))
 
-    def powers(self, sender: int) -> dict[int, float]:
-        """By receiver, for everybody who is reached or disturbed."""
-        return {**self._near.row(sender), **self._far.row(sender)}
+    def powers(self, sender: int, reached: list[int]) -> list[float]:
+        """How strong the sender is at each of these nodes, which are among those of `lists`."""
+        nodes = self._near.receivers(sender) + self._far.receivers(sender)
+        powers = self._near.powers(sender) + self._far.powers(sender)
+        if nodes == reached:
+            return powers
+        by_node = dict(zip(nodes, powers, strict=True))  # some are switched off
+        return [by_node[node] for node in reached]
 
     def gains_db(self, t_s: float) -> dict[tuple[int, int], float]:
         """By sender and receiver, every link at `t_s` in dB above the weakest signal that can be received."""
         self.update(t_s, ())
-        return {(a, b): 10 * math.log10(power) for a in range(self.nodes) for b, power in self.powers(a).items()}
+        return {
+            (node, receiver): 10 * math.log10(power)
+            for node in range(self.nodes)
+            for table in (self._near, self._far)
+            for receiver, power in zip(table.receivers(node), table.powers(node), strict=True)
+        }
 
     def lists(self) -> tuple[list[list[int]], list[list[int]]]:
         """Per sender, who can receive it, and who is only disturbed by it."""
@@ -161,7 +178,7 @@ class Links:
 
     def contacts(self) -> set[tuple[int, int]]:
         """Pairs that can receive each other, the lower address first."""
-        near = self._powers >= 1
+        near = self._is_near
         mutual = near & near[self._reverse] & (self._senders < self._receivers)
         return set(zip(self._senders[mutual].tolist(), self._receivers[mutual].tolist(), strict=True))
 
@@ -180,13 +197,14 @@ class _Table:
         self._receivers = receivers[chosen].tolist()
         self._powers = powers[chosen].tolist()
 
-    def row(self, sender: int) -> dict[int, float]:
-        begin, end = self._begins[sender], self._begins[sender + 1]
-        return dict(zip(self._receivers[begin:end], self._powers[begin:end], strict=True))
+    def receivers(self, sender: int) -> list[int]:
+        return self._receivers[self._begins[sender] : self._begins[sender + 1]]
+
+    def powers(self, sender: int) -> list[float]:
+        return self._powers[self._begins[sender] : self._begins[sender + 1]]
 
     def lists(self) -> list[list[int]]:
-        begins = self._begins
-        return [self._receivers[begins[node] : begins[node + 1]] for node in range(self._nodes)]
+        return [self.receivers(node) for node in range(self._nodes)]
 
 
 def update_period_s(signal: "AnySignal", range_m: float, movements: "Movements", duration_s: float) -> float:

@@ -7,8 +7,8 @@ one (carrier detection). Regulators limit the share of time a node may send (dut
 keeps silent for T (1 / share - 1). While sending it hears nothing.
 
 A receiver locks on the first frame it hears. Frames of the same spreading factor destroy each other unless one is
-stronger than the sum of all others by the capture ratio, all the time; a frame that begins so much stronger takes the
-receiver over. On discs all signals are equally strong, so every overlap destroys.
+stronger than the sum of all others by the capture ratio, all the time; a later frame that is stronger by that ratio
+takes the receiver over. On discs all signals are equally strong, so every overlap destroys.
 
 A unicast is acknowledged by a frame that has a header only, and repeated after a random time if no acknowledgement
 arrives. Acknowledgements go out at once, but their time counts for the duty cycle.
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.topology import Topology
@@ -117,7 +117,7 @@ class LoraMedium(Medium):
         random: Random,
         loss: float,
         settings: LoraSettings,
-        links: Links | None,
+        links: RadioLinks | None,
         nakagami_shape: float,
     ) -> None:
         super().__init__(scheduler, topology, random, loss, PHY_BYTES_MAX - settings.overhead_bytes)
@@ -217,10 +217,9 @@ class LoraMedium(Medium):
             frame.stations = [self._stations[node] for node in frame.hearers]
             frame.powers = [1.0] * len(frame.stations)
             return
-        powers = self._links.powers(frame.sender)
         reached = frame.hearers + self.topology.sense[frame.sender]
         frame.stations = [self._stations[node] for node in reached]
-        frame.powers = [powers[node] for node in reached]
+        frame.powers = self._links.powers(frame.sender, reached)
         shape = self._nakagami_shape
         if shape:
             frame.powers = [power * self._gamma(shape, 1 / shape) for power in frame.powers]

@@ -21,13 +21,13 @@ BOUND_SLACK: Final = 10**0.06
 """The union bound overstates errors: with 0.6 dB less, simulated decoders lose one in ten frames of 100 bytes."""
 
 
-class Modulation(ABC):
+class RadioModulation(ABC):
     @abstractmethod
     def bit_error_rate(self, noise: float) -> float:
         """`noise` is the ratio of noise to signal, above 0."""
 
 
-class Dbpsk(Modulation):
+class Dbpsk(RadioModulation):
     def __init__(self, bps: float) -> None:
         self._bps = bps
 
@@ -35,7 +35,7 @@ class Dbpsk(Modulation):
         return min(0.5, 0.5 * math.exp(-(DSSS_BANDWIDTH_HZ / self._bps / noise)))
 
 
-class Dqpsk(Modulation):
+class Dqpsk(RadioModulation):
     def __init__(self, bps: float) -> None:
         self._bps = bps
 
@@ -45,7 +45,7 @@ class Dqpsk(Modulation):
         return min(0.5, scale / math.sqrt(energy) * math.exp(-(2 - math.sqrt(2)) * energy))
 
 
-class Cck(Modulation):
+class Cck(RadioModulation):
     """Words of 4 bits (5.5 Mbit/s) or 8 bits (11 Mbit/s)."""
 
     def __init__(self, word_bits: int) -> None:
@@ -59,7 +59,7 @@ class Cck(Modulation):
         return min(0.5, self._per_word * min(1.0, wrong_words))
 
 
-class Ofdm(Modulation):
+class Ofdm(RadioModulation):
     def __init__(self, bits_per_carrier: int, code: str) -> None:
         self._points = POINTS[bits_per_carrier]
         self._puncture_period, self._first_distance, self._weights = CODES[code]

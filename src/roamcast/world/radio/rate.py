@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from roamcast.world.radio.modulation import Modulation
+from roamcast.world.radio.modulation import RadioModulation
 
 TABLE_FROM_DB: Final = -15.0
 TABLE_STEPS_PER_DB: Final = 20
@@ -23,7 +23,7 @@ class Rate:
     def __init__(
         self,
         bps: float,
-        modulation: Modulation,
+        modulation: RadioModulation,
         preamble_s: float,
         header_s: float,
         bits_per_symbol: int = 0,

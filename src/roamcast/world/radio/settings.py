@@ -12,7 +12,7 @@ from roamcast.world.topology import Topology
 
 if TYPE_CHECKING:
     from roamcast.world.mobility import Movements
-    from roamcast.world.radio.links import Links
+    from roamcast.world.radio.links import RadioLinks
     from roamcast.world.radio.medium import Medium
 
 
@@ -23,7 +23,7 @@ class Surroundings(NamedTuple):
     topology: Topology
     random: Random
     movements: "Movements | None"  # None: the scenario lists contacts, nodes have no positions
-    links: "Links | None"  # None: on discs the topology knows everything
+    links: "RadioLinks | None"  # None: on discs the topology knows everything
 
 
 class Radio(Settings, frozen=True, tag_field="model"):

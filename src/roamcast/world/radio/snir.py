@@ -22,7 +22,7 @@ from roamcast.seeds import Random
 from roamcast.world.radio.dcf import DcfMedium
 from roamcast.world.radio.dcf_settings import DETECT_S, DcfSettings
 from roamcast.world.radio.interference import Interference
-from roamcast.world.radio.links import Links
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.station import Arrival, DcfFrame, Station
 from roamcast.world.scheduler import Scheduler
 from roamcast.world.topology import Topology
@@ -44,7 +44,7 @@ class SnirMedium(DcfMedium):
         frame_bytes_max: int,
         settings: DcfSettings,
         interference: Interference,
-        links: Links,
+        links: RadioLinks,
         thermal_noise: float,
         nakagami_shape: float,
     ) -> None:
@@ -66,10 +66,10 @@ class SnirMedium(DcfMedium):
     def _look_around(self, station: Station) -> None:
         """The station's links may have changed."""
         station.topology_version = self.topology.version
-        powers = self._links.powers(station.node)
         station.heard_by = self.topology.hear[station.node]
         reached = station.heard_by + self.topology.sense[station.node]
-        station.arrivals = [Arrival(self._stations[node], powers[node]) for node in reached]
+        powers = self._links.powers(station.node, reached)
+        station.arrivals = [Arrival(self._stations[node], power) for node, power in zip(reached, powers, strict=True)]
 
     def _faded(self, arrivals: list[Arrival]) -> list[Arrival]:
         shape = self._nakagami_shape

@@ -29,7 +29,7 @@ NO_ARRIVALS: Final[list[Arrival]] = []
 
 @mypyc_attr(free_list_len=1)
 class DcfFrame(Frame):
-    """Stands in the event queue while it is on the air, and before that if it is the next of an exchange."""
+    """In the event queue while it is on the air, and before that if it is the next of an exchange."""
 
     __slots__ = (
         "arrivals", "is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "tries_long",
@@ -70,7 +70,7 @@ class DcfFrame(Frame):
 
 
 class Station(Due):
-    """Stands in the event queue while it waits for access."""
+    """In the event queue while it waits for access."""
 
     __slots__ = (
         "air_until", "answer_by", "arrivals", "backoff", "busy_until", "committed", "counts", "defer", "exchange",
@@ -80,12 +80,12 @@ class Station(Due):
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int, difs_s: float, window_min: int) -> None:
-        # First what every frame touches at everybody who hears it: compiled, neighbours in memory.
+        # First what every frame touches at each node that hears it: compiled, these are adjacent in memory.
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
         self.backoff = 0  # slots left to count down
         self.counts = False  # it has slots left, or waits: it has to know when its medium becomes busy
-        self.waiting = False  # it stands in the event queue
+        self.waiting = False  # it is in the event queue
         self.lock: DcfFrame | None = None  # the frame this node is receiving
         self.noise: list[DcfFrame] | None = None  # what has overlapped it here
         self.defer = difs_s  # silence required after busy_until

@@ -185,14 +185,14 @@ class Combine(Operator):
         return CALL_S + len(event.payload) * BYTE_S
 
 
-class Measure(Operator):
+class MeasureOperator(Operator):
     name: ClassVar[str] = "measure"
 
     def __init__(self, function: str) -> None:
         self._measure = _MEASURES[function]
 
     @classmethod
-    def parse(cls, parser: Parser) -> "Measure":
+    def parse(cls, parser: Parser) -> "MeasureOperator":
         return cls(one_of(parser, tuple(_MEASURES)))
 
     def apply(self, event: Event) -> Event | Fate:

@@ -107,7 +107,7 @@ class Sample(Operator):
         self._seen = int(seen)
 
 
-class Aggregate(Operator):
+class AggregateOperator(Operator):
     name: ClassVar[str] = "aggregate"
     FUNCTIONS: ClassVar = ("mean", "sum", "min", "max", "count")
 
@@ -118,7 +118,7 @@ class Aggregate(Operator):
         self._begin()
 
     @classmethod
-    def parse(cls, parser: Parser) -> "Aggregate":
+    def parse(cls, parser: Parser) -> "AggregateOperator":
         function = one_of(parser, cls.FUNCTIONS)
         parser.expect(",")
         value = parser.expression()

@@ -15,10 +15,17 @@ from roamcast.errors import ConfigurationError, PeerError
 from roamcast.events import Event
 from roamcast.protocols.overlays.modulators.api import Modulator, Outcome
 from roamcast.protocols.overlays.modulators.expression import Parser
-from roamcast.protocols.overlays.modulators.grids import Combine, Crop, Downsample, Measure, RunoffDepths, Stencil
+from roamcast.protocols.overlays.modulators.grids import (
+    Combine,
+    Crop,
+    Downsample,
+    MeasureOperator,
+    RunoffDepths,
+    Stencil,
+)
 from roamcast.protocols.overlays.modulators.operator import Fate, Operator
 from roamcast.protocols.overlays.modulators.operators import (
-    Aggregate,
+    AggregateOperator,
     Assign,
     Filter,
     Project,
@@ -31,9 +38,9 @@ from roamcast.protocols.overlays.modulators.windows import Batch, Changed, Movin
 OPERATORS: Final[dict[str, type[Operator]]] = {
     kind.name: kind
     for kind in (
-        *(Filter, Project, Crop, Sample, Aggregate, Transform, Assign, Work),
+        *(Filter, Project, Crop, Sample, AggregateOperator, Transform, Assign, Work),
         *(Moving, Within, Batch, Changed),
-        *(Downsample, Stencil, Combine, Measure, RunoffDepths),
+        *(Downsample, Stencil, Combine, MeasureOperator, RunoffDepths),
     )
 }
 OPERATORS_MAX: Final = 16

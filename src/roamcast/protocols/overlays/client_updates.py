@@ -20,7 +20,7 @@ from roamcast.protocols.overlays.ranks import following
 from roamcast.protocols.overlays.wants import Wants
 
 
-class Registry(Component):
+class ClientUpdates(Component):
     def __init__(
         self,
         host: Host,

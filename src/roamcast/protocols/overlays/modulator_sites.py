@@ -3,16 +3,16 @@
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class ModulatorSite(NamedTuple):
     epoch: int  # of the client
     generation: int  # of the relocation that brought its modulator there
     site: int  # the broker where its modulator runs
 
 
-class Whereabouts:
+class ModulatorSites:
     def __init__(self, places_max: int) -> None:
-        self.moved: dict[int, Place] = {}  # client -> the site that this broker handed it over to
-        self.served: dict[int, Place] = {}  # client whose home this broker is -> its site, another broker
+        self.moved: dict[int, ModulatorSite] = {}  # client -> the site that this broker handed it over to
+        self.served: dict[int, ModulatorSite] = {}  # client whose home this broker is -> its site, another broker
         self._places_max = places_max
 
     def site_elsewhere(self, client: int, epoch: int) -> int | None:
@@ -23,10 +23,10 @@ class Whereabouts:
                 return place.site
         return None
 
-    def note_moved(self, client: int, place: Place) -> None:
+    def note_moved(self, client: int, place: ModulatorSite) -> None:
         self._note(self.moved, client, place)
 
-    def note_served(self, client: int, place: Place) -> None:
+    def note_served(self, client: int, place: ModulatorSite) -> None:
         self._note(self.served, client, place)
 
     def forget(self, client: int) -> None:
@@ -34,7 +34,7 @@ class Whereabouts:
         self.moved.pop(client, None)
         self.served.pop(client, None)
 
-    def _note(self, places: dict[int, Place], client: int, place: Place) -> None:
+    def _note(self, places: dict[int, ModulatorSite], client: int, place: ModulatorSite) -> None:
         places[client] = place
         if len(places) > self._places_max:
             del places[next(iter(places))]
