@@ -79,7 +79,15 @@ def measure(contender: str, seconds: float = 2.0) -> Figures:
                 best, reached = max(best, int(arrived)), max(reached, arrived)
                 break
             best, reached = rate, arrived
-    return Figures(contender, calm["p50_us"], calm["p99_us"], best, reached, *cpu_us)
+    return Figures(
+        contender=contender,
+        p50_us=calm["p50_us"],
+        p99_us=calm["p99_us"],
+        rate_per_s=best,
+        reached_per_s=reached,
+        sending_us=cpu_us[0],
+        receiving_us=cpu_us[1],
+    )
 
 
 def _once(contender: str, folder: Path, rate: float, count: int) -> dict[str, Any]:
