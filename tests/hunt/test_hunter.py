@@ -16,7 +16,7 @@ from roamcast.hunt.draw import HUNTED, draw_case
 from roamcast.hunt.hunter import HuntTask, Limit, perform, retry_open, tasks
 from roamcast.hunt.judge import CaseFailure, Verdict, judge
 from roamcast.hunt.ledger import Ledger
-from roamcast.hunt.page import hunt_page
+from roamcast.hunt.page import hunt_page, read_records, record_of, write_records
 from roamcast.hunt.promises import promise
 from roamcast.hunt.settings import draw_parameters
 from roamcast.hunt.shrink import shrink
@@ -183,13 +183,30 @@ def test_a_hunt_is_resumed_and_a_mended_failure_is_closed(tmp_path: Path) -> Non
     (tmp_path / "fuzz.json").write_text('{"flooding": {"decoded": 5000, "messages": 70, "refused": 6, "learned": 1}}')
     bug = {"name": "a", "what": "a bug", "suite": False, "hunt": True, "hunt_minutes": 5}
     (tmp_path / "mutants.json").write_bytes(msgspec.json.encode([bug]))
-    page = hunt_page(final, found="What was found.")
-    assert "| flooding | `lost` | 1 | 0 |" in page
+    page = hunt_page({3: record_of(final)}, found="What was found.")
+    assert "| flooding | `lost` | 1 |" in page
     assert "| flooding | 5,000 | 70 | 6 |" in page
     assert "| a bug | no | yes |" in page
     assert page.endswith("What was found.\n")
     with pytest.raises(ConfigurationError, match="seed"):
         Ledger(tmp_path, seed=4)
+
+
+def test_hunts_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "kept" / "hunts.json"
+    for seed in (3, 4):
+        ledger = Ledger(tmp_path / str(seed), seed)
+        ledger.add(*perform(HuntTask(seed, 0, "flooding")))
+        write_records(read_records(path) | {seed: record_of(ledger)}, path)
+    kept = read_records(path)
+    hours = sum(record.totals["all"].node_hours for record in kept.values())
+    page = hunt_page(kept)
+    assert f"| simulated node-hours | 50,000 | {hours:,.0f} |" in page
+    assert f"| flooding | 2 | {hours:,.1f} |" in page
+    assert "| seeds of the hunts | | 3, 4 |" in page
+    path.write_text("{")
+    with pytest.raises(ConfigurationError, match=r"hunts\.json cannot be read"):
+        read_records(path)
 
 
 def test_a_limit_ends_the_hunt() -> None:
@@ -210,7 +227,8 @@ def test_the_command_replays_a_case(tmp_path: Path) -> None:
 
 def test_the_command_hunts(tmp_path: Path) -> None:
     arguments = ["--protocol", "flooding", "--runs", "2", "--jobs", "1", "--out", str(tmp_path), "--json"]
-    result = CliRunner().invoke(app, [*arguments, "--page", str(tmp_path / "hunt.md")])
+    arguments += ["--page", str(tmp_path / "hunt.md"), "--records", str(tmp_path / "hunts.json")]
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     answer = msgspec.json.decode(result.stdout)
     assert answer["totals"]["flooding"]["cases"] == 2

@@ -18,12 +18,13 @@ from roamcast.hunt.fuzz import Corpus, Counts, Fuzzer, add_counts
 from roamcast.hunt.hunter import Limit, hunt_on_cores, hunt_on_spark, retry_open
 from roamcast.hunt.judge import judge
 from roamcast.hunt.ledger import Ledger, LedgerEntry
-from roamcast.hunt.page import hunt_page
+from roamcast.hunt.page import hunt_page, read_records, record_of, write_records
 
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(add_completion=False, invoke_without_command=True, context_settings=HELP)
 RESULTS = Path("results/hunt")
 FOUND = Path("docs/results/data/hunt-found.md")
+KEPT = Path("docs/results/data/hunts.json")
 CORPUS = Path("tests/hunt/corpus")
 FIRED = 1000  # datagrams between two looks at the clock
 PROGRESS_S = 10.0
@@ -42,6 +43,9 @@ def hunt(
     out: Annotated[Path, typer.Option(help="Ledger and failures are kept here; an earlier hunt goes on.")] = RESULTS,
     page: Annotated[Path | None, typer.Option(help="Write the page of results to this file.")] = None,
     found: Annotated[Path, typer.Option(help="With --page: what was found so far, in words.")] = FOUND,
+    records: Annotated[
+        Path, typer.Option(help="With --page: sums of hunts, by seed; this one is added.")
+    ] = KEPT,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Hunt for failures: random networks with faults, judged by checkers."""
@@ -66,7 +70,10 @@ def hunt(
     _follow(entries, ledger, out)
     if page is not None:
         told = found.read_text(encoding="utf-8") if found.exists() else ""
-        page.write_text(hunt_page(ledger, told), encoding="utf-8")
+        kept = {each: record for each, record in read_records(records).items() if each != seed}
+        kept[seed] = record_of(ledger)  # the latest comes last
+        write_records(kept, records)
+        page.write_text(hunt_page(kept, told), encoding="utf-8")
     _answer(ledger, as_json)
     if ledger.open_failures():
         raise typer.Exit(1)

@@ -176,14 +176,16 @@ class Counts(msgspec.Struct):
     refused: int = 0  # by the protocol, with a `PeerError`
     learned: int = 0  # shapes that the corpus lacked
 
+    def add(self, other: "Counts") -> None:
+        for field in Counts.__struct_fields__:
+            setattr(self, field, getattr(self, field) + getattr(other, field))
+
 
 def add_counts(counts: dict[str, Counts], path: Path) -> None:
     """Adds to what earlier runs counted."""
     before = msgspec.json.decode(path.read_bytes(), type=dict[str, Counts]) if path.exists() else {}
     for name, each in counts.items():
-        known = before.setdefault(name, Counts())
-        for field in Counts.__struct_fields__:
-            setattr(known, field, getattr(known, field) + getattr(each, field))
+        before.setdefault(name, Counts()).add(each)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.encode(before))
 

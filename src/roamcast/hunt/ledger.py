@@ -48,6 +48,12 @@ class Total(msgspec.Struct):
     promised: int = 0
     wall_s: float = 0.0
 
+    def add(self, other: "Total") -> None:
+        for name in ("cases", "node_hours", "open", "repeated", "owed", "paid", "promised", "wall_s"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.faults = dict(Counter(self.faults) + Counter(other.faults))
+        self.failures = dict(Counter(self.failures) + Counter(other.failures))
+
 
 class Ledger:
     """What has been judged so far, in a directory."""
@@ -89,22 +95,23 @@ class Ledger:
         still_open = {entry.file for entry in self.open_failures()}
         for entry in self.entries:
             for name in (entry.protocol, "all"):
-                _count(totals.setdefault(name, Total()), entry, entry.file in still_open)
+                totals.setdefault(name, Total()).add(_total(entry, entry.file in still_open))
         return totals
 
 
-def _count(total: Total, entry: LedgerEntry, is_open: bool) -> None:
-    total.cases += 1
-    total.node_hours += entry.node_hours
-    total.faults = dict(Counter(total.faults) + Counter(entry.faults))
-    if entry.failure:
-        total.failures = dict(Counter(total.failures) + Counter([entry.failure]))
-        total.open += is_open
-    total.repeated += entry.repeated
-    total.owed += entry.owed
-    total.paid += entry.paid
-    total.promised += entry.promised
-    total.wall_s += entry.wall_s
+def _total(entry: LedgerEntry, is_open: bool) -> Total:
+    return Total(
+        cases=1,
+        node_hours=entry.node_hours,
+        faults=entry.faults,
+        failures={entry.failure: 1} if entry.failure else {},
+        open=int(is_open and bool(entry.failure)),
+        repeated=int(entry.repeated),
+        owed=entry.owed,
+        paid=entry.paid,
+        promised=entry.promised,
+        wall_s=entry.wall_s,
+    )
 
 
 def _lines(path: Path, kind: Any) -> list[Any]:

@@ -1,14 +1,18 @@
-"""The page of results that a ledger makes: `docs/results/hunt.md`.
+"""The page of results, `docs/results/hunt.md`, and the records of hunts that it is made from.
 
-Beside the ledger's own lines, its directory may hold `fuzz.json` (`roamcast hunt fuzz --out`) and `mutants.json`
-(`tests/mutants/run.py --out`). What was found and mended is told by a text that people write.
+A ledger is large and stays where it was made. What it adds up to is a record, and records are kept in a file: one for
+each hunt, by its seed. So hunts on different machines and days add up. Beside the ledger's own lines, its directory may
+hold `fuzz.json` (`roamcast hunt fuzz --out`) and `mutants.json` (`tests/mutants/run.py --out`). What was found and
+mended is told by a text that people write.
 """
 
-import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from roamcast.errors import ConfigurationError
+from roamcast.hunt.fuzz import Counts
 from roamcast.hunt.ledger import Ledger, Total
 
 GOAL_NODE_HOURS = 50_000
@@ -17,42 +21,89 @@ GOAL_REPEATED = 5_000
 GOAL_DECODED = 200_000_000
 GOAL_HANDLED = 2_000_000
 
+ALL = "all"
 
-def hunt_page(ledger: Ledger, found: str = "") -> str:
+
+class HuntRecord(msgspec.Struct, frozen=True):
+    """What one hunt adds up to."""
+
+    sources: str  # digest of what was run last
+    with_sources: int  # cases that were judged with these
+    totals: dict[str, Total]  # by protocol, and `all`
+    fuzzed: dict[str, Counts] = {}
+    mutants: list[dict[str, Any]] = []
+
+
+def record_of(ledger: Ledger) -> HuntRecord:
+    latest = ledger.entries[-1].sources if ledger.entries else ""
+    return HuntRecord(
+        sources=latest,
+        with_sources=sum(entry.sources == latest for entry in ledger.entries),
+        totals=ledger.totals(),
+        fuzzed=_stored(ledger.directory / "fuzz.json", dict[str, Counts], {}),
+        mutants=_stored(ledger.directory / "mutants.json", list[dict[str, Any]], []),
+    )
+
+
+def read_records(path: Path) -> dict[int, HuntRecord]:
+    """The hunts so far, by seed."""
+    records: dict[int, HuntRecord] = _stored(path, dict[int, HuntRecord], {})
+    return records
+
+
+def write_records(records: dict[int, HuntRecord], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(records.items()))), indent=1) + b"\n")
+
+
+def hunt_page(records: dict[int, HuntRecord], found: str = "") -> str:
     """The page as Markdown; `found` tells what was found and mended on the way."""
-    totals = ledger.totals()
-    everything = totals.pop("all")
+    totals = {ALL: Total()}
+    fuzzed: dict[str, Counts] = {}
+    mutants: dict[str, dict[str, Any]] = {}
+    for record in records.values():
+        for name, total in record.totals.items():
+            totals.setdefault(name, Total()).add(total)
+        for name, counts in record.fuzzed.items():
+            fuzzed.setdefault(name, Counts()).add(counts)
+        mutants.update({each["name"]: each for each in record.mutants})
+    everything = totals.pop(ALL)
     lines = [
         "# The hunt",
         "",
         "Random networks with random faults, judged by checkers at every step and by an accountant at the end.",
-        "`roamcast hunt --page docs/results/hunt.md` makes this page from the ledger of a hunt.",
+        "`roamcast hunt --page docs/results/hunt.md` adds a hunt to the records and makes this page from all of them.",
         "",
-        *_goals(everything, ledger),
+        *_goals(everything, records),
         "",
         *_by_protocol(totals),
         "",
         *_faults(everything),
         "",
-        *_failures(ledger),
-        *_fuzzed(_stored(ledger.directory / "fuzz.json")),
-        *_mutants(_stored(ledger.directory / "mutants.json")),
+        *_failures(totals),
+        *_fuzzed(fuzzed),
+        *_mutants(list(mutants.values())),
         *(["", found.rstrip()] if found else []),
         "",
     ]
     return "\n".join(lines)
 
 
-def _stored(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+def _stored(path: Path, kind: Any, otherwise: Any) -> Any:
+    if not path.exists():
+        return otherwise
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(f"records of hunts: {path} cannot be read: {error}") from None
 
 
-def _fuzzed(counts: dict[str, dict[str, int]] | None) -> list[str]:
+def _fuzzed(counts: dict[str, Counts]) -> list[str]:
     if not counts:
         return []
-    columns = ("decoded", "messages", "refused")
-    rows = [f"| {name} | {' | '.join(f'{each[what]:,}' for what in columns)} |" for name, each in counts.items()]
-    decoded, messages = (sum(each[what] for each in counts.values()) for what in ("decoded", "messages"))
+    rows = [f"| {name} | {each.decoded:,} | {each.messages:,} | {each.refused:,} |" for name, each in counts.items()]
+    decoded = sum(each.decoded for each in counts.values())
+    messages = sum(each.messages for each in counts.values())
     text = [
         f"{decoded:,} mutated datagrams were decoded in process (goal: {GOAL_DECODED:,}); nothing but a drop came out.",
         f"{messages:,} of them were messages and went through `on_message` (goal: {GOAL_HANDLED:,} for each protocol);",
@@ -62,7 +113,7 @@ def _fuzzed(counts: dict[str, dict[str, int]] | None) -> list[str]:
     return ["", "## Fuzzed datagrams", "", *text, "", *head, *rows]
 
 
-def _mutants(results: list[dict[str, Any]] | None) -> list[str]:
+def _mutants(results: list[dict[str, Any]]) -> list[str]:
     if not results:
         return []
     found = sum(bool(each["suite"] or each["hunt"]) for each in results)
@@ -75,10 +126,11 @@ def _mutants(results: list[dict[str, Any]] | None) -> list[str]:
     return ["", "## Seeded bugs", "", text, "`make mutants` does this.", "", *head, *rows]
 
 
-def _goals(total: Total, ledger: Ledger) -> list[str]:
+def _goals(total: Total, records: dict[int, HuntRecord]) -> list[str]:
     faults = sum(total.faults.values())
-    latest = ledger.entries[-1].sources if ledger.entries else ""
-    current = sum(entry.sources == latest for entry in ledger.entries)
+    latest = list(records.values())[-1].sources if records else ""
+    current = sum(record.with_sources for record in records.values() if record.sources == latest)
+    seeds = ", ".join(str(seed) for seed in sorted(records))
     return [
         "| | goal | so far |",
         "|---|---:|---:|",
@@ -87,7 +139,8 @@ def _goals(total: Total, ledger: Ledger) -> list[str]:
         f"| runs made twice, all with the same trace | {GOAL_REPEATED:,} | {total.repeated:,} |",
         f"| failures open | 0 | {total.open:,} |",
         f"| cases judged | | {total.cases:,} |",
-        f"| of these, with the latest sources in the ledger | | {current:,} |",
+        f"| of these, with the sources of the latest hunt | | {current:,} |",
+        f"| seeds of the hunts | | {seeds} |",
         f"| pairs of event and subscriber judged by a promise to heal | | {total.promised:,} |",
     ]
 
@@ -108,18 +161,9 @@ def _faults(total: Total) -> list[str]:
     return ["## Faults by kind", "", text, "", "| fault | injected |", "|---|---:|", *rows]
 
 
-def _failures(ledger: Ledger) -> list[str]:
-    kinds: Counter[tuple[str, str]] = Counter()
-    still_open: Counter[tuple[str, str]] = Counter()
-    for entry in ledger.entries:
-        if entry.failure:
-            kinds[entry.protocol, entry.failure] += 1
-    for entry in ledger.open_failures():
-        still_open[entry.protocol, entry.failure] += 1
+def _failures(totals: dict[str, Total]) -> list[str]:
+    kinds = [(name, kind, count) for name, total in sorted(totals.items()) for kind, count in total.failures.items()]
     if not kinds:
-        return ["## Failures", "", "None in this ledger."]
-    rows = [
-        f"| {protocol} | `{kind}` | {count:,} | {still_open[protocol, kind]:,} |"
-        for (protocol, kind), count in sorted(kinds.items())
-    ]
-    return ["## Failures by kind", "", "| protocol | kind | found | open |", "|---|---|---:|---:|", *rows]
+        return ["## Failures", "", "None."]
+    rows = [f"| {protocol} | `{kind}` | {count:,} |" for protocol, kind, count in kinds]
+    return ["## Failures by kind", "", "| protocol | kind | found |", "|---|---|---:|", *rows]
