@@ -14,7 +14,7 @@ from roamcast.bench.spark_cluster import execute
 from roamcast.campaign.execute import Lengths, PlannedRun, deal
 from roamcast.campaign.preflight import ProbeAnswer, _judge
 from roamcast.campaign.reasons import reason, worker_died
-from roamcast.campaign.session import GIB, driver_memory, parsed_settings, shuffle_partitions
+from roamcast.campaign.session import GIB, driver_memory, executors_python, parsed_settings, shuffle_partitions
 from roamcast.campaign.store import Store
 from roamcast.errors import ConfigurationError
 
@@ -144,3 +144,11 @@ def test_a_worker_does_not_load_pandas() -> None:
     """It takes as long to load as everything else together, once per slot."""
     asked = "import sys, roamcast.campaign.worker; print('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_the_users_python_for_executors_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert executors_python({}) == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    assert executors_python({}) == "./environment/bin/python"
+    assert executors_python({"spark.pyspark.python": "env/bin/python"}) == "env/bin/python"

@@ -59,9 +59,7 @@ def start_session(
         return active
     os.environ["JAVA_HOME"] = str(java_home())
     wanted = _settings(master, trace_bytes) | _submitted() | (settings or {})
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if "spark.pyspark.python" in wanted:  # which Spark itself reads only in spark-submit
-        os.environ["PYSPARK_PYTHON"] = wanted["spark.pyspark.python"]
+    os.environ["PYSPARK_PYTHON"] = executors_python(wanted)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
         _share_import_path()
@@ -104,6 +102,11 @@ def parsed_settings(words: Iterable[str]) -> dict[str, str]:
             raise ConfigurationError(f"conf: {word!r} must be spark.NAME=VALUE")
         settings[name] = value
     return settings
+
+
+def executors_python(settings: dict[str, str]) -> str:
+    """The user's choice, else the driver's. Spark itself reads the setting only in spark-submit."""
+    return settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
 def _submitted() -> dict[str, str]:
