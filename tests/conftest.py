@@ -1,5 +1,6 @@
 """What tests share: one Spark session, started by the first that asks for it, a browser, and traces written by hand."""
 
+import itertools
 import shutil
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
 
+_tests = itertools.count()
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -18,6 +20,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first, so that no worker is left with one of them at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nodes of one test know nothing of those of another."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{next(_tests)}"))
 
 
 @pytest.fixture(scope="module")

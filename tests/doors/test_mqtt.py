@@ -132,6 +132,43 @@ def test_a_session_gets_what_came_while_its_client_was_away() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_message_is_acknowledged_when_it_is_in_the_journal_and_not_before(tmp_path: Path, qos: int) -> None:
+    async def work() -> None:
+        async with row(OPEN, journal=tmp_path) as (doors,), connected(doors) as client:
+            await ready(client)
+            storage: Any = doors.gate.node._running.durability._storage
+            storage._connection.execute("PRAGMA max_page_count = 1")  # not one page more: as if the disk were full
+            refused = client.paho.publish("fire/north", bytes(100_000), qos)
+            await until(lambda: not client.paho.is_connected())  # rather than acknowledged
+            assert not refused.is_published()
+            storage._connection.execute("PRAGMA max_page_count = 100000")  # somebody has made room
+            await asyncio.to_thread(client.paho.reconnect)
+            client.paho.loop_stop()
+            client.paho.loop_start()  # it sends again what was not acknowledged
+            await asyncio.to_thread(refused.wait_for_publish, 30)
+            assert refused.is_published()
+            (held,) = storage.rows()
+            assert held.size_bytes > 100_000
+
+    run(work)
+
+
+def test_what_a_client_sent_before_it_went_is_published() -> None:
+    async def work() -> None:
+        async with row(OPEN) as (doors,):
+            events = doors.gate.node.subscribe("fire/**")
+            async with connected(doors) as client:
+                await ready(client)
+                for number in range(300):
+                    client.paho.publish("fire/north", b"%d" % number)
+                client.paho.disconnect()
+            got = [(await anext(events)).event.payload for _ in range(300)]
+            assert got == [b"%d" % number for number in range(300)]
+
+    run(work)
+
+
 def test_users_may_do_what_the_rules_say(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text(f"{password_line('alice', 'rabbit')}\n{password_line('bob', 'builder')}\n")

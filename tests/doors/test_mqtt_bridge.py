@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from paho.mqtt.enums import MQTTProtocolVersion
@@ -112,6 +113,28 @@ def test_a_broker_that_goes_away_and_comes_back_gets_what_waited(mosquitto: Mosq
                     await asyncio.sleep(0.05)
                 assert (await client.next())[1] == b"smoke"
             assert here.gate.delivered["mqtt"] >= 1
+
+    run(work)
+
+
+def test_what_a_broker_got_while_the_node_was_down_is_published_once(mosquitto: Mosquitto, tmp_path: Path) -> None:
+    async def work() -> None:
+        await mosquitto.reachable()
+        table = {"mqtt": {"broker": f"127.0.0.1:{mosquitto.port}"}}
+        async with connected(("127.0.0.1", mosquitto.port), version=V5) as client:
+            await ready(client)
+            async with row(table, journal=tmp_path) as (doors,):
+                await until(lambda: doors.gate.clients["mqtt"] == 1)
+                storage: Any = doors.gate.node._running.durability._storage
+                storage._connection.execute("PRAGMA max_page_count = 1")  # as if the disk were full
+                await client.publish("fire/north", bytes(100_000), qos=1)  # the broker has it, the node has not
+                await until(lambda: doors.gate.clients["mqtt"] == 0)
+            await client.publish("fire/south", b"while it was down", qos=1)
+            async with row(table, journal=tmp_path) as (doors,):
+                storage = doors.gate.node._running.durability._storage
+                await until(lambda: len(storage.rows()) == 2)
+                published = [storage.body(each.id).content for each in storage.rows()]
+                assert published == ["fire/north", "fire/south"]
 
     run(work)
 

@@ -298,9 +298,9 @@ async def test_small_broadcasts_of_one_round_share_datagrams_and_arrive_in_order
     link: Any = network.hosts[2].link
     receive = link.receive
 
-    def counted(data: bytes, *more: Any) -> None:
+    def counted(data: bytes, *more: Any) -> Any:
         datagrams.append(data)
-        receive(data, *more)
+        return receive(data, *more)
 
     link.receive = counted
     for number in range(200):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roamcast.errors import ConfigurationError
-from roamcast.live.lives import BLOCK, EPOCH_S, NUMBERS_PER_S, Lives
+from roamcast.live.lives import BLOCK, EPOCH_S, NUMBERS_PER_S, Lives, default_state
 
 BORN_S = EPOCH_S + 1000.0
 
@@ -36,6 +36,21 @@ def test_with_a_file_no_number_comes_twice_whatever_the_clock_does(tmp_path: Pat
 def test_numbers_start_over_after_the_highest_and_skip_zero() -> None:
     lives = Lives(clock=lambda: EPOCH_S + (2.0**32 - 1) / NUMBERS_PER_S)
     assert numbers(lives, 2) == [1, 2]
+
+
+def test_a_file_that_nobody_asked_for_may_be_missing() -> None:
+    lives = Lives(Path("/proc/roamcast/1.json"), lambda: BORN_S, is_required=False)
+    assert lives.life == 1000
+    assert lives.trouble.startswith("state: cannot write /proc/roamcast/1.json")
+    assert numbers(lives, 2 * BLOCK)[-1] == 1000 * NUMBERS_PER_S + 2 * BLOCK
+
+
+def test_every_user_has_a_place_for_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
+    assert default_state() == Path("/somewhere/roamcast")
+    monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert default_state() == Path("/home/someone/.local/state/roamcast")
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from roamcast.errors import ConfigurationError
+from roamcast.world.radio.models.lora import Lora
+from roamcast.world.radio.signals import LogDistance
 from roamcast.world.scenario import Mobility, Partition, Run, Scenario
 from roamcast.world.scenario_file import read_run, run_from_tables
 
@@ -130,3 +132,11 @@ def test_tables_are_not_changed_by_building_a_run() -> None:
     tables = {"scenario": {"area_m": 500}}
     run_from_tables(tables)
     assert tables == {"scenario": {"area_m": 500}}
+
+
+def test_none_switches_off_what_may_be_absent() -> None:
+    radio = {"model": "lora", "capture_db": "none", "signal": {"model": "log-distance", "update_period_s": "none"}}
+    run = run_from_tables({"scenario": {"radio": radio}})
+    assert run.scenario.radio == Lora(capture_db=None, signal=LogDistance())
+    with pytest.raises(ConfigurationError, match=r"scenario\.radio\.duty_cycle = 'none': Expected `float`"):
+        run_from_tables({"scenario": {"radio": {"model": "lora", "duty_cycle": "none"}}})

@@ -25,7 +25,16 @@ from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.secret_files import write_secret
 from roamcast.live.settings import LISTEN
 
-CONTENDERS = ("roamcast-plain", "roamcast", "roamcast-signed", "roamcast-repair", "udp", "zenoh", "mosquitto")
+CONTENDERS = (
+    "roamcast-plain",
+    "roamcast",
+    "roamcast-signed",
+    "roamcast-repair",
+    "roamcast-overlays",
+    "udp",
+    "zenoh",
+    "mosquitto",
+)
 RATES = (1_000, 2_000, 4_000, 6_000, 8_000, 12_000, 16_000, 24_000, 32_000, 40_000, 50_000)
 LATENCY_RATE = 200
 PATIENCE_S = 60.0
@@ -37,6 +46,8 @@ class Figures(msgspec.Struct, frozen=True):
     p99_us: float
     rate_per_s: int  # the highest without loss; 0: the lowest rate already lost some
     reached_per_s: float  # events per second that arrived at that rate: less, if the publisher could not keep up
+    sending_us: float  # CPU time of the publisher per event at that rate, of all its threads
+    receiving_us: float  # the same of the subscriber
 
 
 def available(contender: str) -> bool:
@@ -56,17 +67,27 @@ def measure(contender: str, seconds: float = 2.0) -> Figures:
             write_ring(folder / "bench.key", new_ring("bench", 0.0))
         calm = _once(contender, folder, LATENCY_RATE, int(LATENCY_RATE * max(seconds, 3.0)))
         best, reached = 0, 0.0
+        cpu_us = (0.0, 0.0)
         for rate in RATES:
             count = int(rate * seconds)
             found = _once(contender, folder, rate, count)
             if found["received"] < count:
                 break
             arrived = count / max(found["seconds"], 1e-9)
+            cpu_us = (1e6 * found["sending_s"] / count, 1e6 * found["receiving_s"] / count)
             if arrived < 0.9 * rate:  # the publisher or the subscriber cannot keep up, and nothing is lost
                 best, reached = max(best, int(arrived)), max(reached, arrived)
                 break
             best, reached = rate, arrived
-    return Figures(contender, calm["p50_us"], calm["p99_us"], best, reached)
+    return Figures(
+        contender=contender,
+        p50_us=calm["p50_us"],
+        p99_us=calm["p99_us"],
+        rate_per_s=best,
+        reached_per_s=reached,
+        sending_us=cpu_us[0],
+        receiving_us=cpu_us[1],
+    )
 
 
 def _once(contender: str, folder: Path, rate: float, count: int) -> dict[str, Any]:
@@ -82,10 +103,12 @@ def _once(contender: str, folder: Path, rate: float, count: int) -> dict[str, An
             assert subscriber.stdout is not None
             subscriber.stdout.readline()
             command = [*worker, "publish", *place, str(rate), str(count)]
-            subprocess.run(command, check=True, timeout=PATIENCE_S + count / rate)
+            publisher = subprocess.run(
+                command, check=True, timeout=PATIENCE_S + count / rate, stdout=subprocess.PIPE
+            )
             time.sleep(0.3)
             answer, _ = subscriber.communicate(b"end\n", PATIENCE_S)
-            found: dict[str, Any] = json.loads(answer)
+            found: dict[str, Any] = json.loads(answer) | json.loads(publisher.stdout)
             return found
         finally:
             subscriber.kill()

@@ -33,13 +33,16 @@ class LatencyLog:
         self.numbers: set[int] = set()
         self.first_ns = 0
         self.last_ns = 0
+        self._cpu_s = 0.0  # when the first arrived
 
     def take(self, payload: bytes) -> None:
         now_ns = time.monotonic_ns()
         number, sent_ns = _HEAD.unpack_from(payload)
         self.latencies_ns.append(now_ns - sent_ns)
         self.numbers.add(number)
-        self.first_ns = self.first_ns or now_ns
+        if not self.first_ns:
+            self.first_ns = now_ns
+            self._cpu_s = time.process_time()
         self.last_ns = now_ns
 
     def report(self) -> dict[str, Any]:
@@ -50,6 +53,7 @@ class LatencyLog:
             "p50_us": ordered[len(ordered) // 2] / 1000,
             "p99_us": ordered[len(ordered) * 99 // 100] / 1000,
             "seconds": (self.last_ns - self.first_ns) / 1e9,
+            "receiving_s": time.process_time() - self._cpu_s,
         }
 
 
@@ -84,6 +88,8 @@ def node_options(contender: str, address: int, port: int, folder: Path) -> dict[
         options["address"] = None
     if contender == "roamcast-repair":
         options["repair"] = True
+    if contender == "roamcast-overlays":
+        options |= {"protocol": "overlays", "parameters": {"brokers": "1", "machine_load": False}}
     return {"address": address} | options
 
 
@@ -103,13 +109,18 @@ async def roamcast_publisher(contender: str, port: int, folder: Path, rate: floa
     async with roamcast.Node(**node_options(contender, 1, port, folder)) as node:
         while not node.counters["neighbours"]:
             await asyncio.sleep(0.05)
-        await asyncio.sleep(1)  # certificates
+        await asyncio.sleep(5 if contender == "roamcast-overlays" else 1)  # brokers; certificates
         await _paced(rate, count, lambda number: node.publish(TOPIC, payload(number)))
         await asyncio.sleep(0.5)
 
 
+def _report(began_s: float) -> None:
+    print(json.dumps({"sending_s": time.process_time() - began_s}), flush=True)
+
+
 async def _paced(rate: float, count: int, send: Callable[[int], Any]) -> None:
     pace = Pace(rate)
+    began_s = time.process_time()
     for number in range(count):
         answer = send(number)
         if answer is not None:
@@ -117,6 +128,7 @@ async def _paced(rate: float, count: int, send: Callable[[int], Any]) -> None:
         wait_s = pace.wait_s()
         if wait_s > 0 or number % 64 == 63:
             await asyncio.sleep(max(0.0, wait_s))
+    _report(began_s)
 
 
 async def udp_subscriber(port: int, receive: Receive, ended: asyncio.Event) -> None:
@@ -203,11 +215,13 @@ def mqtt_publisher(port: int, rate: float, count: int) -> None:
 
 def _paced_blocking(rate: float, count: int, send: Callable[[int], Any]) -> None:
     pace = Pace(rate)
+    began_s = time.process_time()
     for number in range(count):
         send(number)
         wait_s = pace.wait_s()
         if wait_s > 0.0002:
             time.sleep(wait_s)
+    _report(began_s)
 
 
 def _at_the_end(tell: Callable[[], object]) -> None:

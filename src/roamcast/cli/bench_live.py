@@ -1,5 +1,6 @@
 """`roamcast bench live`: live nodes beside raw UDP, Zenoh and mosquitto."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ TITLES = {
     "roamcast": "Roamcast, sealed",
     "roamcast-signed": "Roamcast, sealed and signed",
     "roamcast-repair": "Roamcast, sealed, with repair",
+    "roamcast-overlays": "Roamcast, sealed, Overlays",
     "udp": "asyncio UDP, nothing else",
     "zenoh": "Zenoh, Python binding, peer to peer",
     "mosquitto": "mosquitto and paho-mqtt, QoS 0",
@@ -46,12 +48,13 @@ def live(
         print_table("Two processes, loopback, 64 bytes", HEADER, [_row(each) for each in found])
 
 
-HEADER = ["", "p50, µs", "p99, µs", "events/s without loss"]
+HEADER = ["", "p50, µs", "p99, µs", "events/s without loss", "CPU sending, µs", "CPU receiving, µs"]
 
 
 def _row(figures: Figures) -> list[str]:
     title = TITLES[figures.contender]
-    return [title, f"{figures.p50_us:.0f}", f"{figures.p99_us:.0f}", f"{figures.rate_per_s:,}"]
+    cpu = [f"{each:.1f}" for each in (figures.sending_us, figures.receiving_us)]
+    return [title, f"{figures.p50_us:.0f}", f"{figures.p99_us:.0f}", f"{figures.rate_per_s:,}", *cpu]
 
 
 def as_page(found: list[Figures], seconds: float) -> str:
@@ -62,10 +65,16 @@ def as_page(found: list[Figures], seconds: float) -> str:
 Made by `roamcast bench live --seconds {seconds:g} --page docs/results/live.md`. Two processes on one machine publish
 and receive events with 64 bytes of payload over loopback; Roamcast with flooding, one hop. Latency is at 200 events/s.
 The rate is the highest of {RATES[0]:,} to {RATES[-1]:,} events/s at which nothing was lost; if the publisher could
-not keep up, what it reached. Figures depend on the machine and on what else it is doing: compare those of one run with
-each other.
+not keep up, what it reached. CPU time is of one event at that rate, in all threads of a process; a broker's is not
+counted. Figures depend on the machine and on what else it is doing: compare those of one run with each other. CPU time
+depends on it least. On this machine {_busy()}.
 
 | {" | ".join(HEADER)} |
-|---|---|---|---|
+|---|---|---|---|---|---|
 {rows}
 """
+
+
+def _busy() -> str:
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return f"{load:.1f} processes shared {cores} cores meanwhile"

@@ -93,7 +93,10 @@ def node(
     trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="Where the node remembers its lives, so that no clock makes it repeat itself."),
+        typer.Option(
+            help="Where the node remembers its lives, so that no restart and no clock makes it repeat itself "
+            "(~/.local/state/roamcast).",
+        ),
     ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Fetch lost events from neighbours, and keep events for them.")

@@ -121,6 +121,12 @@ def _timeliness(answer: dict[str, Any]) -> str:
     return ", ".join(told) or "–"
 
 
+def _energy(answer: dict[str, Any]) -> str:
+    per_delivery, lifetime_s = answer["energy_mj_per_delivery"], answer["lifetime_first_node_s"]
+    hours = None if lifetime_s is None else lifetime_s / 3600
+    return f"{number(per_delivery, 'mJ')} per delivery, first battery empty after {number(hours, 'h')}"
+
+
 def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
     def share(delivered: str, expected: str, ratio: str) -> str:
         percent = number(None if answer[ratio] is None else 100 * answer[ratio], "%")
@@ -145,6 +151,7 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("hops", f"{number(answer['hops_mean'])}, {number(answer['stretch_mean'])} times the shortest path"),
         *frames,
         ("frames per delivery", number(answer["frames_per_delivery"])),
+        ("energy", _energy(answer)),
         *lost,
         *dropped,
     ]

@@ -36,7 +36,7 @@ from roamcast.delivery.messages import MESSAGES, Carried
 from roamcast.delivery.numbers import NumberRanges
 from roamcast.delivery.registry import WANT_BYTES_MAX, Registry
 from roamcast.delivery.settings import DeliverySettings
-from roamcast.delivery.storage import MemoryStorage, Storage, StorageError
+from roamcast.delivery.storage import MemoryStorage, Storage, StorageError, UnstoredError
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, NUMBER_BITS, Event
 from roamcast.interests import Interest
@@ -240,13 +240,13 @@ class DeliveryLayer(ComposedProtocol):
         self.inboxes.acknowledge(name, event_id)
 
     def store(self, event: Event) -> None:
-        """Keeps an event of this node's application. `ConfigurationError` if that is not possible; then nothing was
+        """Keeps an event of this node's application. `UnstoredError` if that is not possible; then nothing was
         published. `publish` follows."""
         try:
             held = self.holdings.add(event, age_s=0.0, hops=0, is_own=True, waiting=[])
         except StorageError as error:
             self.storage_errors += 1
-            raise ConfigurationError(f"publish: {error}; the event was not published") from None
+            raise UnstoredError(f"publish: {error}; the event was not published") from None
         if held is None:
             raise ConfigurationError(f"publish: utility = {event.utility!r}: the event is worth nothing from the start")
         self._custodians[event.id] = set()

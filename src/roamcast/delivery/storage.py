@@ -8,12 +8,17 @@ from typing import Any
 
 import msgspec
 
+from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
 
 
 class StorageError(Exception):
     """The storage cannot be written: one line that says why."""
+
+
+class UnstoredError(ConfigurationError):
+    """An event was not published because it could not be stored. It may be tried again."""
 
 
 class Row(msgspec.Struct):

@@ -4,10 +4,10 @@ A client's message is published in the network and reaches the clients of all no
 become interests in the language `topics` (`mqtt_topics.py`); the node asks the network for the union of what its
 clients want. Retained messages are known to the nodes that want them (`retained.py`).
 
-**QoS.** A PUBACK says that the node has the message. Between nodes the protocol and the network's delivery settings
-decide; between door and client QoS 0 and 1 are MQTT's, QoS 2 is granted as 1. A message reaches a client with the QoS
-of its subscription. **Errors.** MQTT 3.1.1 cannot tell a client that its message was refused. It is dropped, counted,
-and noticed in the node's log; a refused subscription is answered with 0x80.
+**QoS.** A PUBACK says that the node has the message, with a journal on disk. Between nodes protocol and delivery
+settings decide; between door and client QoS 0 and 1 are MQTT's, QoS 2 is granted as 1. A message reaches a
+client with the QoS of its subscription. **Errors.** MQTT 3.1.1 cannot tell a client that its message was refused. It is
+dropped, counted, and noticed in the node's log; a refused subscription is answered with 0x80.
 
 For MQTT 5 there is the bridge to a broker that you run (`mqtt_bridge.py`).
 """
@@ -15,6 +15,7 @@ For MQTT 5 there is the bridge to a broker that you run (`mqtt_bridge.py`).
 import asyncio
 import contextlib
 
+from roamcast.delivery.storage import UnstoredError
 from roamcast.doors.access import Access
 from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_broker import DoorBroker
@@ -130,7 +131,8 @@ class MqttDoor:
             self.gate.delivered[self.name] += 1
         return is_allowed
 
-    async def publish(self, user: str, mqtt_topic: str, payload: bytes, retain: bool) -> None:
+    async def publish(self, user: str, mqtt_topic: str, payload: bytes, retain: bool) -> bool:
+        """False: the node cannot take the message now. A message that it never will is dropped, and counts as taken."""
         try:
             content = topic_of(mqtt_topic)
             attributes = {RETAIN: "1"} if retain else {}
@@ -139,9 +141,10 @@ class MqttDoor:
             )
         except ConfigurationError as error:
             self.gate.refuse(self.name, str(error))
-            return
+            return not isinstance(error, UnstoredError)
         if retain:
             self._retained.published(published.event, payload)
+        return True
 
     def lost(self, count: int) -> None:
         self.gate.lost[self.name] += count

@@ -10,7 +10,9 @@ network for all of these topics. The MQTT 5 properties content type, `traceparen
 access rules the broker is the user `bridge`.
 
 If the broker goes away, the bridge tries again, at growing intervals. Events for it wait meanwhile, as many as the
-door's queue holds. Each broker belongs to one node: two bridges to one broker would send everything in circles.
+door's queue holds. If the node goes away, the broker keeps what its clients publish for `SESSION_EXPIRY_S`: the bridge
+acknowledges a message when the node has it, with a journal on disk. Each broker belongs to one node: two bridges to one
+broker would send everything in circles.
 """
 
 import asyncio
@@ -22,6 +24,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from roamcast.delivery.storage import UnstoredError
 from roamcast.doors.access import Access
 from roamcast.doors.gate import ClientEvent, Gate
 from roamcast.doors.mqtt_retained import Kind, RetainedExchange, Tasks
@@ -37,6 +40,8 @@ from roamcast.live.notices import Level, Notice
 USER = "bridge"
 RETRY_S = 1.0
 RETRY_MAX_S = 30.0
+SESSION_EXPIRY_S = 3600
+RECEIVE_MAX = 65_535  # messages that MQTT 5 lets a broker send before the first is acknowledged
 OWN_MAX = 4096  # events of the broker's clients that are remembered, so that they do not go back
 PASSWORD_BYTES_MAX = 1024
 CARRIED = ("traceparent", "tracestate")
@@ -89,7 +94,7 @@ class MqttBridge:
                     async with asyncio.TaskGroup() as both:
                         both.create_task(self._from_broker(client))
                         both.create_task(self._to_broker(client, events))
-            except* (aiomqtt.MqttError, OSError) as errors:
+            except* (aiomqtt.MqttError, OSError, UnstoredError) as errors:
                 self._tell(Level.WARNING, f"the broker at {self.url}: {errors.exceptions[0]}; tries again")
             finally:
                 self.gate.clients[self.name] = 0
@@ -97,14 +102,22 @@ class MqttBridge:
             pause_s = min(2 * pause_s, RETRY_MAX_S)
 
     def _client(self) -> aiomqtt.Client:
-        return aiomqtt.Client(
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = SESSION_EXPIRY_S
+        properties.ReceiveMaximum = min(self._entry.queue, RECEIVE_MAX)
+        client = aiomqtt.Client(
             *self._broker,
+            identifier=f"roamcast-{self.gate.node.network}-{self.gate.node.address}",
+            clean_start=False,
+            properties=properties,
             username=self._entry.user or None,
             password=self._password,
             protocol=aiomqtt.ProtocolVersion.V5,
             max_queued_incoming_messages=self._entry.queue,
             max_queued_outgoing_messages=self._entry.queue,
         )
+        client._client.manual_ack_set(True)  # aiomqtt has no name for it
+        return client
 
     async def _from_broker(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
@@ -117,12 +130,15 @@ class MqttBridge:
                 published = await self.gate.publish(
                     self.name, content, payload, user=USER, access=self.access, attributes=attributes
                 )
+            except UnstoredError:
+                raise  # not acknowledged: the broker sends it again
             except ConfigurationError as error:
                 self.gate.refuse(self.name, str(error))
-                continue
-            self._remember(published.event.id)  # before the other task sees its echo
-            if message.retain:
-                self._retained.published(published.event, payload)
+            else:
+                self._remember(published.event.id)  # before the other task sees its echo
+                if message.retain:
+                    self._retained.published(published.event, payload)
+            client._client.ack(message.mid, message.qos)
 
     async def _to_broker(self, client: aiomqtt.Client, events: Subscription) -> None:
         lost = 0

@@ -9,13 +9,14 @@ clients that subscribe it. Everything that a client can make large is bounded he
 - A client has at most `FILTERS_MAX` filters; the queue of a session without a client is as long as the door's queue.
 
 A login is checked before anything else happens, so that a wrong password does not end the session of another client.
+
+A message is acknowledged when the node has it: with a journal, when it is on disk. If the node cannot store it, the
+connection ends without an acknowledgement, so that the client sends it again.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any, Protocol
 
 from amqtt.adapters import ReaderAdapter, StreamReaderAdapter, StreamWriterAdapter, WriterAdapter
@@ -23,8 +24,13 @@ from amqtt.broker import Broker, RetainedApplicationMessage, Server
 from amqtt.contexts import Action, BrokerConfig, ListenerConfig, ListenerType
 from amqtt.errors import MQTTError
 from amqtt.mqtt.connack import NOT_AUTHORIZED, ConnackPacket
+from amqtt.mqtt.constants import QOS_0, QOS_1
 from amqtt.mqtt.protocol.broker_handler import BrokerProtocolHandler
-from amqtt.session import Session
+from amqtt.mqtt.puback import PubackPacket
+from amqtt.mqtt.pubcomp import PubcompPacket
+from amqtt.mqtt.pubrec import PubrecPacket
+from amqtt.mqtt.pubrel import PubrelPacket
+from amqtt.session import ApplicationMessage, IncomingApplicationMessage, Session
 from amqtt.utils import gen_client_id
 
 from roamcast.live.node import EVENT_BYTES_MAX
@@ -42,8 +48,6 @@ for _name in ("amqtt", "transitions"):  # the door tells the operator what matte
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
 
-_retains: ContextVar[bool] = ContextVar("retains", default=False)  # whether the message at hand is to be retained
-
 
 class Owner(Protocol):
     """What the broker asks its door."""
@@ -53,7 +57,7 @@ class Owner(Protocol):
     async def login(self, name: str | None, password: str | None) -> str | None: ...
     def may_subscribe(self, user: str, mqtt_filter: str) -> bool: ...
     def may_receive(self, user: str, mqtt_topic: str) -> bool: ...
-    async def publish(self, user: str, mqtt_topic: str, payload: bytes, retain: bool) -> None: ...
+    async def publish(self, user: str, mqtt_topic: str, payload: bytes, retain: bool) -> bool: ...
     def filters_changed(self) -> None: ...
     def lost(self, count: int) -> None: ...
 
@@ -90,6 +94,56 @@ class _Writer(StreamWriterAdapter):
         except TimeoutError:
             self._transport.abort()
             raise ConnectionResetError("the client does not read") from None
+
+
+class _Handler(BrokerProtocolHandler):
+    """Acknowledges a message when the node has it, and not before."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._untaken: dict[int, asyncio.Future[None]] = {}  # by identity of the message
+
+    def taken(self, message: ApplicationMessage) -> None:
+        """The node has the message, or has refused it for good."""
+        waiter = self._untaken.pop(id(message), None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def _handle_message_flow(self, app_message: Any) -> None:
+        session, number = self.session, app_message.packet_id
+        is_incoming = isinstance(app_message, IncomingApplicationMessage)
+        if session is None or number is None or not is_incoming or app_message.qos == QOS_0:
+            await super()._handle_message_flow(app_message)
+        elif app_message.qos == QOS_1:
+            await self._hand_over(session, app_message)
+            await self._send_packet(PubackPacket.build(number))
+        else:
+            await self._receive_once(session, app_message, number)
+
+    async def _hand_over(self, session: Session, message: IncomingApplicationMessage) -> None:
+        waiter = self._untaken[id(message)] = asyncio.get_running_loop().create_future()
+        try:
+            await session.delivered_message_queue.put(message)
+            await waiter
+        finally:
+            self._untaken.pop(id(message), None)
+
+    async def _receive_once(self, session: Session, message: IncomingApplicationMessage, number: int) -> None:
+        """QoS 2: a copy of a message that is being received is acknowledged again and not published again."""
+        if number not in session.inflight_in:
+            await self._hand_over(session, message)
+            session.inflight_in[number] = message
+        released: asyncio.Future[PubrelPacket] = asyncio.get_running_loop().create_future()
+        before = self._pubrel_waiters.get(number)
+        if before is not None:
+            before.cancel()
+        self._pubrel_waiters[number] = released
+        await self._send_packet(PubrecPacket.build(number))
+        await released
+        if self._pubrel_waiters.get(number) is released:
+            del self._pubrel_waiters[number]
+        session.inflight_in.pop(number, None)
+        await self._send_packet(PubcompPacket.build(number))
 
 
 class DoorBroker(Broker):
@@ -146,7 +200,7 @@ class DoorBroker(Broker):
     async def _initialize_client_session(
         self, reader: ReaderAdapter, writer: WriterAdapter, remote_address: str, remote_port: int
     ) -> tuple[BrokerProtocolHandler, Session]:
-        handler, session = await BrokerProtocolHandler.init_from_connect(reader, writer, self.plugins_manager)
+        handler, session = await _Handler.init_from_connect(reader, writer, self.plugins_manager)
         user = await self._owner.login(session.username, session.password)
         if user is None:
             await ConnackPacket.build(0, NOT_AUTHORIZED).to_stream(writer)
@@ -222,21 +276,32 @@ class DoorBroker(Broker):
         self, client_session: Session, handler: BrokerProtocolHandler, wait_deliver: asyncio.Future[Any]
     ) -> bool:
         message = wait_deliver.result()
-        packet = None if message is None else message.publish_packet
-        with _retaining(packet is not None and packet.retain_flag):
-            return await super()._handle_message_delivery(client_session, handler, wait_deliver)
+        return message is None or await self._publish(client_session, handler, message)
+
+    async def _publish(self, session: Session, handler: BrokerProtocolHandler, message: ApplicationMessage) -> bool:
+        """Publishes a client's message; false ends its connection."""
+        topic = message.topic
+        if not topic or "#" in topic or "+" in topic or topic.startswith("$"):
+            return False
+        is_taken = await self._owner.publish(self._user(session), topic, bytes(message.data), message.retain)
+        if is_taken and isinstance(handler, _Handler):
+            handler.taken(message)
+        return is_taken
 
     async def _handle_disconnect(
         self, client_session: Session, handler: BrokerProtocolHandler, disconnect_waiter: asyncio.Future[Any]
     ) -> None:
-        with _retaining(bool(client_session.will_retain)):
-            await super()._handle_disconnect(client_session, handler, disconnect_waiter)
+        waiting = client_session.delivered_message_queue
+        while not waiting.empty():  # what it sent before it went
+            await self._publish(client_session, handler, waiting.get_nowait())
+        await super()._handle_disconnect(client_session, handler, disconnect_waiter)
 
     async def _broadcast_message(
         self, session: Session | None, topic: str | None, data: bytes | bytearray | None, force_qos: int | None = None
     ) -> None:
+        """A client's will: its other messages do not come here."""
         if session is not None and topic is not None:
-            await self._owner.publish(self._user(session), topic, bytes(data or b""), _retains.get())
+            await self._owner.publish(self._user(session), topic, bytes(data or b""), bool(session.will_retain))
 
     async def retain_message(
         self, source_session: Session | None, topic_name: str | None, data: Any, qos: int | None = None
@@ -248,12 +313,3 @@ class DoorBroker(Broker):
             target_session.retained_messages.get_nowait()
             self._owner.lost(1)
         await super()._retain_broadcast_message(broadcast, qos, target_session)
-
-
-@contextlib.contextmanager
-def _retaining(retains: bool) -> Iterator[None]:
-    token = _retains.set(retains)
-    try:
-        yield
-    finally:
-        _retains.reset(token)

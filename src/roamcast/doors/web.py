@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import hdrs, web
 
+from roamcast.delivery.storage import UnstoredError
 from roamcast.doors.access import Access
 from roamcast.doors.gate import ForbiddenError, Gate
 from roamcast.doors.settings import HttpEntry, endpoint
@@ -98,6 +99,8 @@ class WebDoor:
             return self._refused(error.status, error.text or error.reason, error.headers.get(hdrs.WWW_AUTHENTICATE))
         except ForbiddenError as error:
             return self._refused(403, str(error))
+        except UnstoredError as error:
+            return self._refused(503, str(error))
         except ConfigurationError as error:
             return self._refused(400, str(error))
         except TimeoutError:

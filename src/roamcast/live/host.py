@@ -16,6 +16,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import psutil
@@ -106,6 +107,8 @@ class UdpHost(Host):
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
+        self._is_receiving = False  # a datagram is being handled; then deliveries are handed out
+        self._deliveries: deque[tuple[Handed, float]] = deque()  # for the application, once the protocol's call is over
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._socket: socket.socket | None = None  # for static links
         self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
@@ -175,8 +178,9 @@ class UdpHost(Host):
             if proved is not event:
                 handed = msgspec.structs.replace(handed, event=proved)
         latency_s = self._journal.delivered(handed.event, handed.hops)
-        # Later, because the application may answer an event by publishing: that is a call of the protocol.
-        self._loop.call_soon(self._on_delivery, handed, latency_s)
+        if not self._is_receiving and not self._deliveries:
+            self._loop.call_soon(self._hand_out)
+        self._deliveries.append((handed, latency_s))
         return True
 
     def refused(self, channel: int, reason: str) -> None:
@@ -223,25 +227,25 @@ class UdpHost(Host):
 
     def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
         """Takes a datagram that was sent to `group`, or to this node alone."""
-
-        def heard(sender: int) -> None:
-            self.on_heard(sender, source, group)
-
         sealed_by: int | None = None
         if self._guard is not None:
             opened = self._guard.open(data, lambda: self.receive(data, source, group))
             if opened is None or self._is_closed:
                 return
             sealed_by, data = opened
-        def handle(call: Callable[[], None]) -> None:
-            self._handle(call, data)
+        self._is_receiving = True
+        self._handle(data, self._take, data, source, group, sealed_by)
+        self._hand_out()
 
-        self._handle(lambda: self.link.receive(data, source, sealed_by, heard, handle), data)
+    def _take(self, data: bytes, source: Endpoint, group: Endpoint | None, sealed_by: int | None) -> None:
+        sender, messages = self.link.receive(data, source, group, sealed_by, self.on_heard)
+        for message in messages:
+            self._handle(data, self.link.pass_on, sender, message)
 
-    def _handle(self, call: Callable[[], None], data: bytes) -> None:
+    def _handle(self, data: bytes, call: Callable[..., None], *arguments: Any) -> None:
         """Does what a datagram asks for; whatever goes wrong, the node goes on."""
         try:
-            call()
+            call(*arguments)
         except PeerError:
             self._journal.frame_lost(DropReason.REFUSED)
         except Exception as error:
@@ -249,6 +253,16 @@ class UdpHost(Host):
             self._failed_s.append(self._clock.now())
             many = len(self._failed_s) == FAILURES_MAX
             self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
+
+    def _hand_out(self) -> None:
+        """Tells the application of deliveries, now that no call of the protocol is under way: it may publish."""
+        self._is_receiving = False
+        while self._deliveries and not self._is_closed:
+            handed, latency_s = self._deliveries.popleft()
+            try:
+                self._on_delivery(handed, latency_s)
+            except Exception as error:  # the application's, which is told in the way of asyncio
+                self._loop.call_exception_handler({"message": "an application failed", "exception": error})
 
     def command(self, call: Callable[[], None]) -> None:
         """Has the protocol obey the application."""
@@ -304,7 +318,7 @@ class UdpHost(Host):
 
         def again() -> None:  # what the message waited for is here
             if not self._is_closed:
-                self._handle(lambda: self._on_message(sender, message), b"")
+                self._handle(b"", self._on_message, sender, message)
 
         admitted = message if self._guard is None else self._guard.admitted(message, again)
         if admitted is not None:

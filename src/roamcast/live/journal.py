@@ -77,9 +77,8 @@ class Journal:
 
     def delivered(self, event: Event, hops: int) -> float:
         """Returns the latency in seconds."""
-        _require_range("event.id", event.id, 1, _INT64_MAX)
-        _require_range("event.cause", event.cause, NO_EVENT, _INT64_MAX)
-        _require_range("hops", hops, 0, _HOPS_MAX)
+        if not (0 < event.id <= _INT64_MAX and NO_EVENT <= event.cause <= _INT64_MAX and 0 <= hops <= _HOPS_MAX):
+            raise PeerError(f"event {event.id!r}, cause {event.cause!r}, {hops!r} hops: out of range")
         now_s = self._now()
         latency_s = now_s - event.time_s
         if not math.isfinite(latency_s):

@@ -6,9 +6,10 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
   ones are collected and leave together at the end of the round, in as few datagrams as hold them.
 - A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or shared with other nodes,
   it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
-  intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so.
-- Retransmissions, and acknowledgements of retransmissions, go to the neighbourhood as well: the known endpoint may be
-  out of date, or its port may be shared with a node that was not heard yet.
+  intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so. The first
+  interval is twice what acknowledgements take: where nodes are slow, retransmissions would make them slower.
+- From the third attempt on, a unicast goes to the neighbourhood as well, and so does the acknowledgement of a copy that
+  came that way: the known endpoint may be out of date, or its port may be shared with a node that was not heard yet.
 - A receiver acknowledges every copy and passes on the first. Sequence numbers start at the clock's nanoseconds, so a
   node that returns is not taken for a retransmission of its former life.
 - A message larger than a frame travels in fragments (`protocols/fragments.py`). At most `FRAGMENTS_UNDER_WAY` of them
@@ -18,7 +19,6 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from roamcast.live.codec import (
     FRAME_BYTES_MAX,
@@ -38,7 +38,9 @@ from roamcast.protocols.fragments import MESSAGE_BYTES_MAX, Outbox, Reassembly
 from roamcast.protocols.seen import SeenCache
 
 ATTEMPTS_MAX = 4
-ACKNOWLEDGEMENT_TIMEOUT_S = 0.04  # for the first attempt; doubles with each: a link gives up after 0.6 s
+ACKNOWLEDGEMENT_TIMEOUT_S = 0.04  # for the first attempt at least; doubles with each: a link gives up after 0.6 s,
+ACKNOWLEDGEMENT_TIMEOUT_MAX_S = 0.4  # or where acknowledgements take long after 6 s
+ANSWER_WEIGHT = 0.25  # of the newest acknowledgement in the mean of what they take
 FRAGMENTS_UNDER_WAY = 8
 BURST_PAUSE_S = 0.001
 
@@ -51,6 +53,7 @@ class _Unicast:
         self.message = message
         self.data = data
         self.attempts = 0
+        self.sent_s = 0.0
         self.retry: asyncio.TimerHandle | None = None
 
 
@@ -84,6 +87,7 @@ class UdpLink:
         self._loop = asyncio.get_running_loop()
         self.waiting: dict[int, _Unicast] = {}  # by sequence: sent, not yet acknowledged
         self._received = SeenCache()
+        self._answers_s = 0.0  # what acknowledgements have taken lately
         self._outbox = Outbox(life, FRAME_BYTES_MAX)
         self._fragments_under_way = 0
         self._batch: list[bytes] = []  # broadcasts that leave at the end of this round of the loop
@@ -130,49 +134,50 @@ class UdpLink:
         self,
         data: bytes,
         source: Endpoint,
-        sealed_by: int | None = None,
-        on_heard: Callable[[int], None] = lambda sender: None,
-        handle: Callable[[Callable[[], None]], None] = lambda call: call(),
-    ) -> None:
-        """Takes a datagram; `sealed_by` is the member whose seal was on it, if the network has a key.
-
-        `on_heard` is told who sent it, if it is of this network. `handle` does what one message of a batch asks for,
-        so that a bad one does not take the others with it.
-        """
+        group: Endpoint | None,
+        sealed_by: int | None,
+        on_heard: Callable[[int, Endpoint, Endpoint | None], None],
+    ) -> tuple[int, Sequence[Message]]:
+        """Takes a datagram that was sent to `group`, or to this node alone; `sealed_by` is the member whose seal was
+        on it, if the network has a key. `on_heard` is told who sent it, if it is of this network. Returns the sender,
+        and its messages, which the host passes to `pass_on` one by one, so that a bad one does not take the others
+        with it."""
         datagram = self._codec.decode(data)
         if isinstance(datagram, DropReason):
             self._journal.frame_lost(datagram)
-            return
-        if sealed_by is not None and sealed_by != datagram.sender:
+            return NOBODY, ()
+        sender = datagram.sender
+        if sealed_by is not None and sealed_by != sender:
             self._journal.frame_lost(DropReason.FORGED)
-            return
-        on_heard(datagram.sender)
-        if datagram.sender == self._address:
+            return NOBODY, ()
+        on_heard(sender, source, group)
+        if sender == self._address:
             self._journal.frame_lost(DropReason.OWN_ADDRESS)
-            return
-        self.neighbours.learn(datagram.sender, source)
-        if datagram.kind == DatagramKind.ANNOUNCEMENT:
-            self._journal.frame_received()
-        elif datagram.batch:
-            for message in datagram.batch:
-                handle(partial(self._pass_on, datagram.sender, message))
-        elif datagram.message is None:
-            if datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
+            return NOBODY, ()
+        self.neighbours.learn(sender, source)
+        if datagram.batch:
+            return sender, datagram.batch
+        if datagram.message is None:
+            if datagram.kind == DatagramKind.ANNOUNCEMENT:
+                self._journal.frame_received()
+            elif datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
         elif datagram.kind == DatagramKind.BROADCAST:
-            self._pass_on(datagram.sender, datagram.message)
+            return sender, (datagram.message,)
         elif datagram.receiver != self._address:
             self._journal.frame_lost(DropReason.OVERHEARD)
         else:
-            is_new = self._received.add(datagram.sender << 64 | datagram.sequence)
-            acknowledgement = Datagram(DatagramKind.ACKNOWLEDGEMENT, self._address, datagram.sender, datagram.sequence)
-            self._to_neighbour(datagram.sender, self._codec.encode(acknowledgement), is_repeated=not is_new)
+            is_new = self._received.add(sender << 64 | datagram.sequence)
+            acknowledgement = Datagram(DatagramKind.ACKNOWLEDGEMENT, self._address, sender, datagram.sequence)
+            is_in_doubt = not is_new and (group is not None or "%" not in source[0])
+            self._to_neighbour(sender, self._codec.encode(acknowledgement), is_in_doubt=is_in_doubt)
             if is_new:
-                self._pass_on(datagram.sender, datagram.message)
-            else:
-                self._journal.frame_lost(DropReason.DUPLICATE)
+                return sender, (datagram.message,)
+            self._journal.frame_lost(DropReason.DUPLICATE)
+        return sender, ()
 
-    def _pass_on(self, sender: int, message: Message) -> None:
+    def pass_on(self, sender: int, message: Message) -> None:
+        """Hands a message that `receive` returned to the host, once it is whole."""
         self._journal.frame_received()
         if type(message) is not Fragment:
             self._on_message(sender, message)
@@ -259,6 +264,8 @@ class UdpLink:
             del self.waiting[datagram.sequence]
             if unicast.retry is not None:
                 unicast.retry.cancel()
+            took_s = self._loop.time() - unicast.sent_s  # since the first attempt: longer than needed, if it was lost
+            self._answers_s += ANSWER_WEIGHT * (min(took_s, ACKNOWLEDGEMENT_TIMEOUT_MAX_S) - self._answers_s)
             if type(unicast.message) is Fragment:
                 self._fragments_under_way -= 1
                 self._feed()
@@ -269,11 +276,13 @@ class UdpLink:
             del self.waiting[sequence]
             self._fail(unicast.neighbour, unicast.message)
             return
-        timeout_s = ACKNOWLEDGEMENT_TIMEOUT_S * 2**unicast.attempts
+        first_s = min(max(ACKNOWLEDGEMENT_TIMEOUT_S, 2 * self._answers_s), ACKNOWLEDGEMENT_TIMEOUT_MAX_S)
+        timeout_s = first_s * 2**unicast.attempts
+        unicast.sent_s = unicast.sent_s or self._loop.time()
         unicast.attempts += 1
         unicast.retry = self._loop.call_later(timeout_s, self._attempt, sequence)
         self._journal.frame_sent(unicast.message, len(unicast.data))
-        self._to_neighbour(unicast.neighbour, unicast.data, is_repeated=unicast.attempts > 1)
+        self._to_neighbour(unicast.neighbour, unicast.data, is_in_doubt=unicast.attempts > 2)
 
     def _fail(self, neighbour: int, message: Message) -> None:
         whole: Message | None = message
@@ -285,11 +294,11 @@ class UdpLink:
             self._journal.send_failed()
             self._on_send_failed(neighbour, whole)
 
-    def _to_neighbour(self, neighbour: int, data: bytes, *, is_repeated: bool) -> None:
+    def _to_neighbour(self, neighbour: int, data: bytes, *, is_in_doubt: bool) -> None:
         endpoint = self.neighbours.endpoint(neighbour)
         if endpoint is None:
             self._transmit(data, self.neighbourhood)
-        elif is_repeated:
+        elif is_in_doubt:
             self._transmit(data, (endpoint, *(each for each in self.neighbourhood if each != endpoint)))
         else:
             self._transmit(data, (endpoint,))

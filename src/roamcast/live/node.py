@@ -24,7 +24,7 @@ from roamcast.live.guard import Guard
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal, ToldStanding
 from roamcast.live.lives import Lives, replace_file
-from roamcast.live.notices import Notice
+from roamcast.live.notices import Level, Notice
 from roamcast.live.opening import heard_file, identity_of, key_ring, lives_file, make_guard, static_socket, trace_log
 from roamcast.live.ports import Ports
 from roamcast.live.settings import NodeSettings
@@ -40,6 +40,7 @@ __all__ = ["Delivery", "Node", "NodeSettings", "parse_content"]
 
 RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
+SMALL_BYTES = MESSAGE_BYTES_MAX // 16  # with a payload and a content of this size an event fits in any case
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
 
 
@@ -134,7 +135,8 @@ class Node:
         parameters = protocol_parameters(settings.protocol, settings.parameters)
         messages = protocol_class(settings.protocol).messages
         codec = Codec(settings.network, settings.protocol, message_union(messages))
-        lives = Lives(lives_file(settings))
+        named = settings.state or settings.journal
+        lives = Lives(lives_file(settings), is_required=named is not None)
         clock = Clock()
         with contextlib.ExitStack() as undo:  # a node that cannot be opened leaves no socket behind
             static = static_socket(settings)
@@ -181,6 +183,9 @@ class Node:
         node.durability = durability
         if settings.position is not None:
             journal.moved(settings.position)
+        if lives.trouble:
+            text = f"{lives.trouble}; lives and event numbers follow the clock, which must not go back (--state DIR)"
+            on_notice(Notice(Level.WARNING, "no-state", text))
         guard.start(host.link.announce, host.random)
         host.protocol.start()
         node._flush()
@@ -282,9 +287,8 @@ class Node:
         event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
             event = self._guard.sign(event)
-        size_bytes = len(msgspec.msgpack.encode(event))
-        if size_bytes > EVENT_BYTES_MAX:
-            raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
+        if len(payload) > SMALL_BYTES or (isinstance(content, str) and len(content) > SMALL_BYTES):
+            _require_bytes(event)
         if self.durability.layer is not None:
             self.durability.layer.store(event)
         self._journal.published(self.settings.language, event)
@@ -398,6 +402,12 @@ def _delivery(handed: Handed, latency_s: float) -> Delivery:
     return Delivery(
         handed.event, handed.hops, latency_s, channel=handed.channel, subscription=handed.name, again=handed.again
     )
+
+
+def _require_bytes(event: Event) -> None:
+    size_bytes = len(msgspec.msgpack.encode(event))
+    if size_bytes > EVENT_BYTES_MAX:
+        raise ConfigurationError(f"event: {size_bytes} bytes; allowed: at most {EVENT_BYTES_MAX}")
 
 
 def _require_content(interest: Interest) -> None:

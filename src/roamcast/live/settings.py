@@ -8,6 +8,7 @@ import msgspec
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.live.endpoints import PORT, Endpoint, is_loopback
 from roamcast.live.interfaces import present
+from roamcast.live.lives import default_state
 from roamcast.live.quotas import Quota
 from roamcast.protocols.api import Point, Site
 
@@ -33,7 +34,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     cpu_share: float = 1.0  # of a core that this node has: computing counts as if it took that much longer
     seed: int | None = None  # of what the protocol draws; None: from the system
     trace: Path | None = None
-    state: Path | None = None  # a directory where it remembers its lives; None: it relies on its clock (`lives.py`)
+    state: Path | None = None  # a directory where it remembers its lives; None: the user's own (`lives.py`)
     key: Path | None = None  # the network's key file (`keys.py`); None: datagrams are plain
     identity: Path | None = None  # this node's identity file, in a network with an authority (`identity.py`)
     quota: Quota = Quota()  # what one peer may send
@@ -52,8 +53,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remembers(self) -> Path | None:
-        """Where it remembers its lives: with a journal always."""
-        return self.journal if self.state is None else self.state
+        """Where it remembers its lives: where it was told to, in its journal's directory, or in the user's own."""
+        return self.state or self.journal or default_state()
 
     @property
     def static(self) -> tuple[Endpoint, ...]:

@@ -61,7 +61,7 @@ _LORATAP: Final = Struct(">BBHIBBBBBBB")
 _LORA_HEAD: Final = Struct(">HHBBH")
 _LORA_HZ: Final = 868_100_000  # the first channel of the European plan
 _LORA_BANDWIDTH_KHZ: Final = 125  # LoRaTap counts in steps of this
-_LORA_UNKNOWN: Final = 0xFF  # a signal strength that is not told
+_LORA_UNKNOWN: Final = 0  # signal strength is not told; the bottom of the scale, -139 dBm
 _LORA_PRIVATE: Final = 0x12  # sync word of networks other than LoRaWAN
 _LORA_EVERYBODY: Final = 0xFFFF
 

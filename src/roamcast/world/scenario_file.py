@@ -160,9 +160,18 @@ def _name_radio(radio: Tables, where: str) -> None:
         if not isinstance(name, str) or name not in SIGNALS:
             allowed = f"must be one of {', '.join(SIGNALS)}"
             raise ConfigurationError(f"{where}scenario.radio.signal.model = {name!r}: {allowed}")
+        _take_none(signal, SIGNALS[name])
+    _take_none(radio, RADIOS[model])
     power = radio.get("power")
     if isinstance(power, dict):
         radio["power"] = msgspec.to_builtins(RADIOS[model]().power) | power
+
+
+def _take_none(settings: Tables, kind: type[msgspec.Struct]) -> None:
+    """TOML has no null: where a setting may be absent, the word "none" says so."""
+    for name, declared in get_type_hints(kind).items():
+        if settings.get(name) == "none" and type(None) in get_args(declared):
+            settings[name] = None
 
 
 def _require_finite(value: Any, field: str, where: str) -> None:

@@ -230,3 +230,25 @@ def test_a_consumer_of_a_producer_that_was_quiet_for_long_is_not_taken_for_silen
         net.run(0.5)
     net.run(3.0)
     assert net.contents(3) == list(range(8))
+
+
+def test_a_consumer_takes_5000_events_in_a_second() -> None:
+    """Found live: 64 unacknowledged deliveries per 0.25 s, so 256 events per second and consumer at most."""
+    net = tiny([(0, 1), (1, 2)], "1")
+    net.subscribe(2, ALL)
+    net.node(0).advertise(ALL)
+    net.run(3.0)
+    for _ in range(100):
+        for _ in range(50):
+            net.publish(0, 7)
+        net.run(0.01)
+    net.run(0.1)
+    assert len(net.contents(2)) == 5000
+
+
+def test_an_answer_to_a_narrower_ring_that_comes_late_ends_the_search() -> None:
+    """Found live: where 50 nodes in one group start at once, answers take longer than a ring waits."""
+    net = tiny([(0, 1)], "1", hop_time_s=0.0001)  # a ring waits for 0.4 ms, shorter than an answer takes
+    net.subscribe(0, ALL)
+    net.run(1.0)
+    assert net.node(0).member.home == 1  # type: ignore[attr-defined]

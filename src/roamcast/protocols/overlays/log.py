@@ -109,7 +109,9 @@ class ProducerLog:
 
     def expire(self, stored_before_s: float, entries_max: int) -> Iterator[StoredEvent]:
         """Forgets what is too old or too much, and says what it was."""
-        for number, entry in list(self.entries.items()):
+        while self.entries:
+            number = next(iter(self.entries))
+            entry = self.entries[number]
             if len(self.entries) <= entries_max and entry.stored_s >= stored_before_s:
                 return
             del self.entries[number]

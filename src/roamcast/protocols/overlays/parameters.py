@@ -143,6 +143,8 @@ class OverlaysParameters(api.Parameters, frozen=True):
     answer_weight: float = 0.25
     # Acknowledgements and receipts are collected for this time in seconds.
     acknowledgement_delay_s: float = 0.7
+    # But no longer than until there are so many of them, 1 to 10^6: senders wait for them (`deliveries_max`).
+    acknowledgements_max: int = 16
     # A receipt that says no more than that an event was processed waits this share of retry_s for the client's
     # acknowledgement, 0 to 1, so that one receipt tells both.
     receipt_patience: float = 0.4
@@ -221,7 +223,7 @@ _RANGES: Final = (
     (0, 255, "detours_max"),
     (1, 255, "route_hops_max attach_tries handoff_tries detour_tries state_tries announce_tries request_tries"),
     (1, 1000, "placement_readings silent_periods refresh_periods silent_lifetimes retry_growth_max"),
-    (1, 10**6, "searches_max work_queue_max store_events deliveries_max early_max"),
+    (1, 10**6, "searches_max work_queue_max store_events deliveries_max early_max acknowledgements_max"),
     (1, 10**6, "intake_max places_max buffer_packets clients_max publishers_max brokers_max"),
     (1, 10**6, "subscribers_max requests_max searches_per_neighbour_max searches_per_s"),
     (0, DAY_S, "bootstrap_s alone_s probe_period_s suspicion_s search_jitter_s seek_again_s home_check_s"),

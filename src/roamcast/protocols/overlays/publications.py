@@ -7,7 +7,7 @@ with all consumers: if the home broker is lost, the client brings it to the next
 from enum import StrEnum
 from typing import Final
 
-from roamcast.events import Event
+from roamcast.events import Event, event_id
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.concentrator import Concentrator
@@ -51,7 +51,9 @@ class Publications(Component):
         self._kept[event.number] = _Kept(event)
         if len(self._kept) > self._parameters.store_events:
             oldest = next(iter(self._kept))
-            self.host.dropped(EXPIRED, self._kept.pop(oldest).event.id)
+            del self._kept[oldest]
+            if oldest > self.received:
+                self.host.dropped(EXPIRED, event_id(self.host.address, oldest))
         if self._home.broker != NOBODY:
             self._send(event.number)
         self._ticker.start()
@@ -69,11 +71,10 @@ class Publications(Component):
         kept = self._kept[number]
         self._patience.tried(kept, self.host.now())
         previous = 0
-        for earlier in self._kept:
-            if earlier >= number:
+        for earlier in reversed(self._kept):  # most calls are about the newest
+            if earlier < number:
+                previous = earlier if earlier > self.received else 0
                 break
-            if earlier > self.received:
-                previous = earlier
         self._concentrator.send(self._home.broker, Publish(previous, kept.event, kept.is_old))
 
     def _on_ack(self, source: int, message: PublishAck, hops: int) -> None:

@@ -33,6 +33,7 @@ class Receipts(Component):
         self._parameters = parameters
         self._processed: dict[tuple[int, int], None] = {}  # (client, publisher): processed, and not yet settled
         self._due: dict[int, dict[tuple[int, int], None]] = {}  # source -> (client, publisher)
+        self._noted = 0  # receipts that are due, as if each were sent
 
     def declare(self, inputs: Inputs) -> None:
         inputs.on_timer(ReceiptsTimer.SEND, self._send)
@@ -56,6 +57,10 @@ class Receipts(Component):
         if not self._due:
             self.host.set_timer(self._parameters.acknowledgement_delay_s, (ReceiptsTimer.SEND, 0))
         self._due.setdefault(source, {})[row.client, publisher] = None
+        self._noted += 1
+        if self._noted >= self._parameters.acknowledgements_max:
+            self.host.cancel_timer((ReceiptsTimer.SEND, 0))
+            self._send(0)
 
     def _note_processed(self, _: int) -> None:
         processed, self._processed = self._processed, {}
@@ -66,6 +71,7 @@ class Receipts(Component):
 
     def _send(self, _: int) -> None:
         due, self._due = self._due, {}
+        self._noted = 0
         for source, pairs in due.items():
             rows = []
             for client, publisher in pairs:

@@ -46,6 +46,7 @@ class Reception(Component):
         self._expected = 1  # sequence of the next delivery
         self._early: dict[int, tuple[Delivery, int]] = {}
         self._acknowledge_to: dict[int, None] = {}
+        self._unacknowledged = 0  # deliveries
 
     def declare(self, inputs: Inputs) -> None:
         self._concentrator.on(Delivery, self._on_delivery)
@@ -69,6 +70,10 @@ class Reception(Component):
         if not self._acknowledge_to:
             self.host.set_timer(self._parameters.acknowledgement_delay_s, (ReceptionTimer.ACKNOWLEDGE, 0))
         self._acknowledge_to[message.site] = None
+        self._unacknowledged += 1
+        if self._unacknowledged >= self._parameters.acknowledgements_max:
+            self.host.cancel_timer((ReceptionTimer.ACKNOWLEDGE, 0))
+            self._acknowledge(0)
 
     def _take(self, delivery: Delivery, hops: int) -> None:
         event = delivery.event
@@ -92,3 +97,4 @@ class Reception(Component):
         for site in self._acknowledge_to:
             self._concentrator.send(site, DeliveryAck(self._home.epoch, self._expected - 1))
         self._acknowledge_to.clear()
+        self._unacknowledged = 0

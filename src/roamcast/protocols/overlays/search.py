@@ -42,6 +42,7 @@ class RingSearch(Component):
         self._rings = parse_rings(parameters.search_rings_hops)
         self._load = load  # this broker's own load; None if this node is no broker
         self._number = first_number(host.life)  # ahead of all searches of a former life
+        self._first = 0  # number of the first ring of the search under way
         self._ring = 0
         self._hops_max = 0  # of the search that is running
         self._found: dict[int, Sighting] = {}
@@ -64,6 +65,8 @@ class RingSearch(Component):
         self._waiting.append(on_result)
         if len(self._waiting) == 1:
             self._ring = 0
+            self._first = self._number + 1
+            self._found = {}
             self._seek()
 
     def retire(self) -> None:
@@ -73,7 +76,6 @@ class RingSearch(Component):
     def _seek(self) -> None:
         ttl = self._rings[self._ring]
         self._number += 1
-        self._found = {}
         self.host.broadcast(Seek(self.host.address, self._number, ttl, 1))
         self.host.set_timer(2 * self._parameters.hop_time_s * (ttl + 1), (SearchTimer.RING, 0))
 
@@ -119,5 +121,5 @@ class RingSearch(Component):
             ttl = min(found.ttl, self._rings[-1])
             if back != NOBODY and ttl > 1:
                 self.host.send(back, replace(found, ttl=ttl - 1))
-        elif found.number == self._number and self._waiting:
+        elif self._first <= found.number <= self._number and self._waiting:  # of this ring, or late of a narrower one
             self._found[found.broker] = Sighting(found.hops, found.load, found.broker)

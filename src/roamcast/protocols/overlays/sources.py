@@ -87,6 +87,7 @@ class SourceManager(Component):
         self._parameters = parameters
         self._hosted: dict[int, Interest | None] = {}  # publisher -> what it advertised
         self._acknowledgements: dict[int, None] = {}
+        self._unacknowledged = 0  # events of producers
         self._releases: dict[int, None] = {}  # publishers that are to be told what they may forget
         self._patience = Patience(parameters)
         self._ticker = Ticker(host, SourcesTimer.RETRY, parameters.retry_s, self._tick)
@@ -249,7 +250,8 @@ class SourceManager(Component):
         self._forward(entry, by_site)
         self._patience.tried(entry, self.host.now())
         for expired in log.expire(float("-inf"), self._parameters.store_events):
-            self.host.dropped(FULL, expired.event.id)
+            if expired.unsettled:
+                self.host.dropped(FULL, expired.event.id)
         self._ticker.start()
 
     def _send(self, log: ProducerLog, entry: StoredEvent, clients: list[int]) -> None:
@@ -297,6 +299,10 @@ class SourceManager(Component):
         if not self._acknowledgements:
             self.host.set_timer(self._parameters.acknowledgement_delay_s, (SourcesTimer.ACKNOWLEDGE, 0))
         self._acknowledgements[publisher] = None
+        self._unacknowledged += 1
+        if self._unacknowledged >= self._parameters.acknowledgements_max:
+            self.host.cancel_timer((SourcesTimer.ACKNOWLEDGE, 0))
+            self._acknowledge(0)
 
     def _acknowledge_release(self, publisher: int) -> None:
         """The producer may forget events: it is told with the next acknowledgement, or after a while."""
@@ -320,6 +326,7 @@ class SourceManager(Component):
                 self._concentrator.send(publisher, PublishAck(received, log.released))
                 self._releases.pop(publisher, None)
         self._acknowledgements.clear()
+        self._unacknowledged = 0
 
     def _tick(self, now_s: float) -> bool:
         """Repeats what was not received, and forgets what is settled or too old."""

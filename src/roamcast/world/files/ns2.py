@@ -63,7 +63,9 @@ def read(path: Path, text: str) -> MovementRecording:
             raise line.refuse('`$node_(N) set X_ NUMBER` or `$ns_ at TIME "$node_(N) setdest X Y SPEED"`')
     for expected_node, node in enumerate(sorted(itineraries)):
         if node != expected_node:
-            raise ConfigurationError(f"{path}: no lines about $node_({expected_node}): expected nodes 0, 1, 2, …")
+            raise itineraries[node].first_mention.refuse(
+                f"nodes 0, 1, 2, … (there are no lines about $node_({expected_node}))"
+            )
     if not itineraries:
         raise ConfigurationError(f"{path}: expected at least one node, `$node_(0) set X_ NUMBER`")
     paths = tuple(itineraries[node].corners(node) for node in range(len(itineraries)))
