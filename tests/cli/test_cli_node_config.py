@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,9 +131,10 @@ class Service:
                 return line
 
     def told(self, what: str) -> None:
-        """Waits until systemd is told so."""
+        """Waits until systemd is told so; signs of life alone do not prolong the wait."""
+        end = time.monotonic() + PATIENCE_S
         while not self._told.recv(1000).decode().startswith(what):
-            pass
+            assert time.monotonic() < end, f"systemd was not told {what!r}"
 
     def stats(self) -> dict[str, Any]:
         assert self.process.stdin is not None

@@ -190,7 +190,9 @@ def test_a_summary_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_figures_are_found_by_name() -> None:
     assert [figure.id for figure in figures_named("somer-6.5")] == ["somer-6.5"]
     assert len(figures_named("somer")) == 12
-    assert figures_named("all") == list(FIGURES.values())
+    simulated, emulated = figures_named("all"), figures_named("all", "emulator")
+    assert [figure for figure in FIGURES.values() if figure not in emulated] == simulated
+    assert [figure.id for figure in emulated] == [f"overlay-{number}-emulated" for number in (13, 14, 16, 17)]
     with pytest.raises(ConfigurationError, match="somer-9"):
         figures_named("somer-9.9")
 

@@ -39,9 +39,9 @@ def given(context: typer.Context) -> dict[str, Any]:
 
 
 def reread(context: typer.Context, path: Path) -> dict[str, Any]:
-    """All options again, after the file has changed."""
+    """All options again, after the file has changed; those that no file may set stay as they are."""
     values = _defaults(context, path)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = dict(context.params)
     for name, option in _options(context).items():
         value = values.get(name, option.default)
         options[name] = None if value is None else option.process_value(context, value)
