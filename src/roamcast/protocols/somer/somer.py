@@ -27,7 +27,7 @@ Against loss of state:
   wait a little for a parent (`trees/`). The rivals have the same.
 
 Against waste:
-- Advertisements that say nothing new ride along with the relaying root's own ones (`directory.py`).
+- A root relays the advertisements that arrive within half a second together (`directory.py`).
 
 What the thesis has and later work improved on is in the protocol `somer-plus`.
 """
