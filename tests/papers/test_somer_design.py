@@ -264,8 +264,8 @@ CAUSAL = Site(1000.0, 1000.0, 200.0, parse_specification("a: 0..10; b: 10..20; c
 
 
 def contended(**more: Any) -> TinyNet[Somer]:
-    """A line of nine nodes between the roots 0 and 8; the causal nodes are all near 0."""
-    net = network(line(9), {0, 8}, CAUSAL, **{**RESTFUL, **more})
+    """A line of eight nodes between the roots 0 and 7; the causal nodes are all near 0."""
+    net = network(line(8), {0, 7}, CAUSAL, **{**RESTFUL, **more})
     for node, publishes, subscribes in ((0, 0, None), (1, 10, 0), (2, 20, 10)):
         net.node(node).advertise(Intervals.of((publishes, publishes + 10)))
         if subscribes is not None:

@@ -25,7 +25,11 @@ def reproduce(
         list[str] | None, typer.Argument(help="Figures as in the list, a paper's name, or all.", show_default=False)
     ] = None,
     scale: Annotated[
-        Scale, typer.Option(help="Smaller networks and shorter runs, or those of the paper. Seeds as needed in both.")
+        Scale,
+        typer.Option(
+            help="Smaller networks and shorter runs; the paper's at fewer points of the axis; or all of the paper's. "
+            "Seeds as needed in each."
+        ),
     ] = "quick",
     on: Annotated[
         Platform, typer.Option(help="Simulated, or with real nodes in real time, for the figures that can be.")
