@@ -33,6 +33,7 @@ from roamcast.papers.page import write_pages
 from roamcast.papers.sequential import planned
 from roamcast.papers.sources import sources_of
 from roamcast.papers.summary import FILE, Summary, write_summary
+from roamcast.papers.witness import witnesses
 
 
 class Reproduction:
@@ -134,6 +135,7 @@ class Reproduction:
             looks=so_far,
             confidence=plan.confidence,
             sources=sources_of(self._tables),
+            witnesses=() if figure.emulation is not None else witnesses(self._store),
         )
 
 
