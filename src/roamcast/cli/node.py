@@ -31,7 +31,7 @@ from roamcast.doors.gate import is_internal
 from roamcast.doors.opening import open_doors
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
-from roamcast.library.nodes import LiveNode as SharedNode
+from roamcast.library.nodes import Node
 from roamcast.live.endpoints import PORT
 from roamcast.live.loop import run
 from roamcast.live.node import Delivery, LiveNode, parse_content
@@ -179,7 +179,7 @@ class _Application:
         self._printer = Printer(plan.as_json, plan.log, broken)
         self._failure: Exception | None = None  # of a command
         self._wanted: list[Interest] = []  # here, not by clients of doors
-        self._shared: SharedNode | None = None  # what doors see of the node
+        self._shared: Node | None = None  # what doors see of the node
         self._node: LiveNode | None = None
 
     async def run(self) -> None:
@@ -220,7 +220,7 @@ class _Application:
         if self._plan.doors.is_empty:
             yield
             return
-        self._shared = SharedNode.share(node)
+        self._shared = Node.share(node)
         async with open_doors(self._shared, self._plan.doors, self._printer.noticed):
             yield
 
