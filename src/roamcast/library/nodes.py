@@ -84,7 +84,7 @@ class Node:
     ) -> None:
         """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
         address the node finds its neighbours on the machine's interfaces, unless `discover` is False. The address may
-        follow from the identity. `repair` and `journal` are explained in the guide, "Delivery you can count on".
+        follow from the identity. `repair` and `journal` are explained in the guide, "Reliable delivery".
         `schemas` are XML Schema files with more event types for documents. `on_activity` is told of events that are
         heard and of what the protocol does, while it happens."""
         if language not in LANGUAGES:
