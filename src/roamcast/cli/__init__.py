@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _explained(error: TyperException) -> str:
     """Typer's message, with what it leaves out: the wrong value, or the command that was probably meant."""
     message = error.format_message().replace("Value error, ", "")
-    mistakes = getattr(error.__cause__, "errors", list)()  # of pydantic, which converts the values
+    mistakes: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which converts the values
     if mistakes and mistakes[0]["type"] in NUMBERS:
         option = message.partition(": ")[0]
         return f"{option}: {mistakes[0]['input']!r} is not {NUMBERS[mistakes[0]['type']]}"
