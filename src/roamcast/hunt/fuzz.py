@@ -240,7 +240,8 @@ class Fuzzer:
 
     def _received(self, message: Message, at_protocol: bool) -> None:
         if self.counts.messages % LOOKED_AT == 0:
-            self.counts.learned += self.corpus.learn(msgspec.msgpack.encode(message))  # without fields that were ignored
+            plain = msgspec.msgpack.encode(message)  # without fields that were ignored
+            self.counts.learned += self.corpus.learn(plain)
         if not at_protocol or type(message) is Fragment:  # which the link puts together
             return
         self.counts.messages += 1
