@@ -4,8 +4,8 @@
 
 Each bug of `mutants.toml` goes into a copy of the sources, which run interpreted. A bug is found by the suite if a test
 of its protocol's area fails (those marked slow are left out), by the hunt if a case of its protocol does. Bugs that
-neither finds show what to test next. `--minutes 0` asks the suite only, `--missed` lets the hunt look only for bugs that
-the suite has not found. Interrupted, the same command continues, and a hunt can be added later to what the suite said.
+neither finds show what to test next. `--minutes 0` asks the suite only, `--missed` lets the hunt look only for what the
+suite has not found. Interrupted, the same command continues, and a hunt can be added later to what the suite said.
 `make mutants` runs all of it.
 """
 
