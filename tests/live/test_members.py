@@ -18,6 +18,7 @@ from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, DatagramKind
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
 from roamcast.live.keys import new_ring, read_ring, write_ring
 from roamcast.live.node import Delivery, Node, NodeSettings
+from roamcast.live.link import WINDOW_S
 from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
 from roamcast.live.sealing import SEAL_BYTES
 from roamcast.live.secret_files import write_secret
@@ -415,7 +416,7 @@ def test_a_peer_over_its_quota_is_not_heard(tmp_path: Path) -> None:
         members.nodes["alice"].subscribe(parse_interest("topics", "**"))
         for _ in range(60):
             members.nodes["bob"].publish("fire/north")
-            await asyncio.sleep(0)  # each in a datagram of its own
+            await asyncio.sleep(WINDOW_S)  # each in a datagram of its own
         await members.until(lambda: members.lost("alice").get("quota", 0) >= 40)
         assert 10 <= len(members.got["alice"]) <= 20
 

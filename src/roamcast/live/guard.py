@@ -174,6 +174,8 @@ class Guard:
         for a certificate and comes `again`."""
         if self._sealer is None:
             return None, data
+        if self._credentials is None:
+            return self._open_unsigned(self._sealer, data)
         opened = self._sealer.decrypt(data)
         if isinstance(opened, DropReason):
             self._lost(opened)
@@ -198,11 +200,32 @@ class Guard:
             self._herald.answer(announcement)
         return opened.sender, opened.datagram
 
+    def _open_unsigned(self, sealer: Sealer, data: bytes) -> tuple[int | None, bytes] | None:
+        opened = sealer.open(data)
+        if isinstance(opened, DropReason):
+            self._lost(opened)
+            return None
+        if not self._quotas.allows(opened[0], len(data), self._now()):
+            self._lost(DropReason.QUOTA)
+            return None
+        return opened
+
+    @property
+    def checks_events(self) -> bool:
+        """Whether events and records are signed here."""
+        return self._verifier is not None
+
+    def understands(self, message: Message) -> bool:
+        """Whether the interests in a message are in the network's language; it is dropped if not."""
+        if self._contents.speaks(message, self._language):
+            return True
+        self._lost(DropReason.FOREIGN_LANGUAGE)
+        return False
+
     def admitted(self, message: Message, again: Callable[[], None]) -> Message | None:
         """The message, if everything in it is proved and allowed, without records that are not. None: it was dropped,
         or waits for a certificate and comes `again`."""
-        if not self._contents.speaks(message, self._language):
-            self._lost(DropReason.FOREIGN_LANGUAGE)
+        if not self.understands(message):
             return None
         if self._verifier is None or self._herald is None:
             return message

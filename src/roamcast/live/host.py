@@ -105,6 +105,7 @@ class UdpHost(Host):
         self._contents = contents  # finds events in messages; None: no program watches
         self._on_activity = on_activity
         self._guard = guard  # None: datagrams are plain, and nothing is checked
+        self._checks_events = guard is not None and guard.checks_events
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._is_receiving = False  # a datagram is being handled; then deliveries are handed out
@@ -170,8 +171,9 @@ class UdpHost(Host):
 
     def hand_over(self, handed: Handed) -> bool:
         """Hands an event to the application; false if this node may not have it."""
-        event = handed.event
-        if self._guard is not None:
+        if self._checks_events:
+            assert self._guard is not None
+            event = handed.event
             proved = self._guard.delivered(event)
             if proved is None:
                 return False
@@ -234,29 +236,32 @@ class UdpHost(Host):
                 return
             sealed_by, data = opened
         self._is_receiving = True
-        self._handle(data, self._take, data, source, group, sealed_by)
-        self._hand_out()
-
-    def _take(self, data: bytes, source: Endpoint, group: Endpoint | None, sealed_by: int | None) -> None:
-        sender, messages = self.link.receive(data, source, group, sealed_by, self.on_heard)
-        for message in messages:
-            self._handle(data, self.link.pass_on, sender, message)
-
-    def _handle(self, data: bytes, call: Callable[..., None], *arguments: Any) -> None:
-        """Does what a datagram asks for; whatever goes wrong, the node goes on."""
+        link = self.link
         try:
-            call(*arguments)
-        except PeerError:
-            self._journal.frame_lost(DropReason.REFUSED)
+            sender, messages = link.receive(data, source, group, sealed_by, self.on_heard)
+            for message in messages:
+                try:
+                    link.pass_on(sender, message)
+                except Exception as error:
+                    self._mishandled(error, data)
         except Exception as error:
-            self._journal.frame_lost(DropReason.FAILED)
-            self._failed_s.append(self._clock.now())
-            many = len(self._failed_s) == FAILURES_MAX
-            self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
+            self._mishandled(error, data)
+        self._is_receiving = False
+        if self._deliveries:
+            self._hand_out()
+
+    def _mishandled(self, error: Exception, data: bytes) -> None:
+        """Something went wrong with what a datagram asks for; the node goes on."""
+        if isinstance(error, PeerError):
+            self._journal.frame_lost(DropReason.REFUSED)
+            return
+        self._journal.frame_lost(DropReason.FAILED)
+        self._failed_s.append(self._clock.now())
+        many = len(self._failed_s) == FAILURES_MAX
+        self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
 
     def _hand_out(self) -> None:
         """Tells the application of deliveries, now that no call of the protocol is under way: it may publish."""
-        self._is_receiving = False
         while self._deliveries and not self._is_closed:
             handed, latency_s = self._deliveries.popleft()
             try:
@@ -315,17 +320,28 @@ class UdpHost(Host):
         if type(message) in DELIVERY_KINDS and not isinstance(self.protocol, DeliveryLayer):
             self._journal.frame_lost(DropReason.NO_LAYER)
             return
+        guard = self._guard
+        if guard is None or not self._checks_events:
+            if guard is None or guard.understands(message):
+                self._admit(sender, message)
+            return
 
         def again() -> None:  # what the message waited for is here
             if not self._is_closed:
-                self._handle(b"", self._on_message, sender, message)
+                try:
+                    self._on_message(sender, message)
+                except Exception as error:
+                    self._mishandled(error, b"")
 
-        admitted = message if self._guard is None else self._guard.admitted(message, again)
+        admitted = guard.admitted(message, again)
         if admitted is not None:
-            if self._contents is not None:
-                for event in self._contents.events(admitted):
-                    self._tell(Activity("heard", self.now(), admitted.label, sender, event.id))
-            self.protocol.on_message(sender, admitted)
+            self._admit(sender, admitted)
+
+    def _admit(self, sender: int, message: Message) -> None:
+        if self._contents is not None:
+            for event in self._contents.events(message):
+                self._tell(Activity("heard", self.now(), message.label, sender, event.id))
+        self.protocol.on_message(sender, message)
 
     def _tell(self, activity: Activity) -> None:
         """Later, so that whatever the program does about it is no part of the protocol's call."""

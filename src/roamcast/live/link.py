@@ -3,7 +3,9 @@
 It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 - A broadcast goes to the neighbourhood once. The first one in a round of the event loop leaves at once; further small
-  ones are collected and leave together at the end of the round, in as few datagrams as hold them.
+  ones are collected and leave together at the end of the round, in as few datagrams as hold them. A node that sends more
+  than `DATAGRAMS_PER_WINDOW` datagrams within `WINDOW_S` collects until that time is over, or a datagram is full: at
+  high rates a millisecond of patience saves most of the cost of an event, at both ends.
 - A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or shared with other nodes,
   it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
   intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so. The first
@@ -18,6 +20,7 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from roamcast.live.codec import (
@@ -43,6 +46,8 @@ ACKNOWLEDGEMENT_TIMEOUT_MAX_S = 0.4  # or where acknowledgements take long after
 ANSWER_WEIGHT = 0.25  # of the newest acknowledgement in the mean of what they take
 FRAGMENTS_UNDER_WAY = 8
 BURST_PAUSE_S = 0.001
+WINDOW_S = 0.001
+DATAGRAMS_PER_WINDOW = 2  # of broadcasts; full ones leave in any case
 
 
 class _Unicast:
@@ -93,6 +98,10 @@ class UdpLink:
         self._batch: list[bytes] = []  # broadcasts that leave at the end of this round of the loop
         self._batch_bytes = 0
         self._is_collecting = False
+        self._window_ends_s = 0.0
+        self._left_in_window = 0  # datagrams
+        self._single = codec.encode(Datagram(DatagramKind.BROADCAST, address))  # how broadcasts begin,
+        self._several = codec.encode(Datagram(DatagramKind.BATCH, address))  # and batches
         self._pause: asyncio.TimerHandle | None = None  # after a burst of broadcast fragments
         self._reassembly = Reassembly(lambda reason: journal.frame_lost(DropReason(reason)))
 
@@ -150,11 +159,14 @@ class UdpLink:
         if sealed_by is not None and sealed_by != sender:
             self._journal.frame_lost(DropReason.FORGED)
             return NOBODY, ()
-        on_heard(sender, source, group)
-        if sender == self._address:
-            self._journal.frame_lost(DropReason.OWN_ADDRESS)
-            return NOBODY, ()
-        self.neighbours.learn(sender, source)
+        if not self.neighbours.is_at(sender, source, group):
+            on_heard(sender, source, group)
+            if sender == self._address:
+                self._journal.frame_lost(DropReason.OWN_ADDRESS)
+                return NOBODY, ()
+            self.neighbours.learn(sender, source, group)
+        if datagram.message is not None and datagram.kind == DatagramKind.BROADCAST:
+            return sender, (datagram.message,)
         if datagram.batch:
             return sender, datagram.batch
         if datagram.message is None:
@@ -162,8 +174,6 @@ class UdpLink:
                 self._journal.frame_received()
             elif datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
-        elif datagram.kind == DatagramKind.BROADCAST:
-            return sender, (datagram.message,)
         elif datagram.receiver != self._address:
             self._journal.frame_lost(DropReason.OVERHEARD)
         else:
@@ -207,10 +217,15 @@ class UdpLink:
             self._journal.frame_sent(message, HEADER_BYTES + len(body))
             if self._is_collecting:
                 self._collect(body)
-            else:
-                self._is_collecting = True
+                return
+            self._is_collecting = True
+            wait_s = self._wait_s()
+            if wait_s == 0.0:
                 self._loop.call_soon(self._end_round)
-                self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BROADCAST, self._address), body))
+                self._to_neighbourhood(self._single + body)
+            else:
+                self._loop.call_later(wait_s, self._end_round)
+                self._collect(body)
             return
         self._flush_batch()  # what was broadcast before arrives before
         sequence = self._sequence
@@ -226,19 +241,35 @@ class UdpLink:
         self._batch.append(body)
         self._batch_bytes += size_bytes
 
+    def _wait_s(self) -> float:
+        """How long a datagram that is not full must wait; 0: it leaves now, and counts."""
+        now_s = time.monotonic()
+        if now_s >= self._window_ends_s:
+            self._window_ends_s = now_s + WINDOW_S
+            self._left_in_window = 0
+        elif self._left_in_window >= DATAGRAMS_PER_WINDOW:
+            return self._window_ends_s - now_s
+        self._left_in_window += 1
+        return 0.0
+
     def _end_round(self) -> None:
         """Sends what was collected. While there is something in every round, all of it is collected."""
-        self._is_collecting = bool(self._batch)
-        if self._batch:
+        if not self._batch:
+            self._is_collecting = False
+            return
+        wait_s = self._wait_s()
+        if wait_s == 0.0:
             self._flush_batch()
             self._loop.call_soon(self._end_round)
+        else:
+            self._loop.call_later(wait_s, self._end_round)
 
     def _flush_batch(self) -> None:
         bodies, self._batch, self._batch_bytes = self._batch, [], 0
         if len(bodies) == 1:
-            self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BROADCAST, self._address), bodies[0]))
+            self._to_neighbourhood(self._single + bodies[0])
         elif bodies:
-            self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BATCH, self._address), as_batch(bodies)))
+            self._to_neighbourhood(self._several + as_batch(bodies))
 
     def _feed(self) -> None:
         """Sends the fragments that may leave now."""

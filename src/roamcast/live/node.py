@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from roamcast.delivery.inboxes import Handed
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
@@ -152,7 +151,9 @@ class Node:
                 life=lives.life,
                 clock=clock,
                 random=Random(settings.seed),
-                on_delivery=lambda handed, latency_s: on_delivery(_delivery(handed, latency_s)),
+                on_delivery=lambda handed, latency_s: on_delivery(
+                    Delivery(handed.event, handed.hops, latency_s, handed.channel, handed.name, handed.again)
+                ),
                 on_refused=on_refused,
                 on_failure=lambda failure: node._failed(failure, on_failure),
                 guard=guard,
@@ -282,7 +283,8 @@ class Node:
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
         the event that led to it."""
-        parse_utility(utility)
+        if utility:
+            parse_utility(utility)
         number = event_id(self.settings.address, self._lives.next_number())
         event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
@@ -396,12 +398,6 @@ class Node:
             with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
                 replace_file(heard_file(self.settings, self.settings.remembers), self._guard.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
-
-
-def _delivery(handed: Handed, latency_s: float) -> Delivery:
-    return Delivery(
-        handed.event, handed.hops, latency_s, channel=handed.channel, subscription=handed.name, again=handed.again
-    )
 
 
 def _require_bytes(event: Event) -> None:
