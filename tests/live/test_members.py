@@ -17,8 +17,8 @@ from roamcast.live.authority import new_authority
 from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, DatagramKind
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
 from roamcast.live.keys import new_ring, read_ring, write_ring
-from roamcast.live.node import Delivery, Node, NodeSettings
 from roamcast.live.link import WINDOW_S
+from roamcast.live.node import Delivery, Node, NodeSettings
 from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
 from roamcast.live.sealing import SEAL_BYTES
 from roamcast.live.secret_files import write_secret

@@ -20,7 +20,7 @@ sees a message of a wrong shape, or a number outside the range its field declare
 the type does not know are ignored, so a later minor version may add some at the end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from hashlib import blake2b
 from struct import Struct
@@ -110,7 +110,8 @@ class Codec:
     def __init__(self, network: str, protocol: str, messages: Any) -> None:
         digest = blake2b(f"{network}\x1f{protocol}".encode(), digest_size=4).digest()
         self._network = int.from_bytes(digest, "big")
-        self._encoder = msgspec.msgpack.Encoder()
+        encoder = msgspec.msgpack.Encoder()
+        self.encode_message: Callable[[Message], bytes] = encoder.encode
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(messages | Fragment)
         begin = _HEADER.pack(MAGIC, VERSION, self._network, DatagramKind.BROADCAST, 0, 0, 0)
         self._broadcast = begin[:_SENDER_AT]  # how a datagram with one broadcast begins
@@ -129,9 +130,6 @@ class Codec:
             datagram.sequence,
         )
         return header + body
-
-    def encode_message(self, message: Message) -> bytes:
-        return self._encoder.encode(message)
 
     def decode_message(self, body: bytes) -> Message | None:
         """The message, or None if the bytes are not one."""

@@ -137,8 +137,10 @@ class Guard:
 
     # -- Out -----------------------------------------------------------------------------------------------------
 
-    def seal(self, datagram: bytes) -> bytes:
-        return datagram if self._sealer is None else self._sealer.seal(datagram)
+    @property
+    def seal(self) -> Callable[[bytes], bytes] | None:
+        """What makes a sealed datagram of a plain one; None: they leave plain."""
+        return None if self._sealer is None else self._sealer.seal
 
     def sign(self, event: Event) -> Event:
         """Signs an event that the application publishes."""
@@ -175,7 +177,14 @@ class Guard:
         if self._sealer is None:
             return None, data
         if self._credentials is None:
-            return self._open_unsigned(self._sealer, data)
+            unsigned = self._sealer.open(data)
+            if isinstance(unsigned, DropReason):
+                self._lost(unsigned)
+                return None
+            if not self._quotas.allows(unsigned[0], len(data), self._now()):
+                self._lost(DropReason.QUOTA)
+                return None
+            return unsigned
         opened = self._sealer.decrypt(data)
         if isinstance(opened, DropReason):
             self._lost(opened)
@@ -199,16 +208,6 @@ class Guard:
         if announcement is not None and self._herald is not None and opened.sender != self._address:
             self._herald.answer(announcement)
         return opened.sender, opened.datagram
-
-    def _open_unsigned(self, sealer: Sealer, data: bytes) -> tuple[int | None, bytes] | None:
-        opened = sealer.open(data)
-        if isinstance(opened, DropReason):
-            self._lost(opened)
-            return None
-        if not self._quotas.allows(opened[0], len(data), self._now()):
-            self._lost(DropReason.QUOTA)
-            return None
-        return opened
 
     @property
     def checks_events(self) -> bool:

@@ -16,7 +16,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 import psutil
@@ -106,6 +105,7 @@ class UdpHost(Host):
         self._on_activity = on_activity
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._checks_events = guard is not None and guard.checks_events
+        self._seal = None if guard is None else guard.seal
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._is_receiving = False  # a datagram is being handled; then deliveries are handed out
@@ -125,7 +125,7 @@ class UdpHost(Host):
             transmit=self._transmit,
             on_message=self._on_message,
             on_send_failed=self._on_send_failed,
-            prepare=(lambda message: message) if guard is None else guard.outgoing,
+            prepare=guard.outgoing if guard is not None and guard.checks_events else None,
         )
 
     def now(self) -> float:
@@ -269,6 +269,12 @@ class UdpHost(Host):
             except Exception as error:  # the application's, which is told in the way of asyncio
                 self._loop.call_exception_handler({"message": "an application failed", "exception": error})
 
+    def publish(self, event: Event) -> None:
+        try:
+            self.protocol.publish(event)
+        except Exception as error:
+            self._fail(error, b"", True)
+
     def command(self, call: Callable[[], None]) -> None:
         """Has the protocol obey the application."""
         try:
@@ -306,7 +312,7 @@ class UdpHost(Host):
         """Sealed once for all of them: a node that hears it twice accepts it once."""
         if self._is_closed or not endpoints:
             return
-        sealed = data if self._guard is None else self._guard.seal(data)
+        sealed = data if self._seal is None else self._seal(data)
         for endpoint in endpoints:
             try:
                 if "%" in endpoint[0]:
@@ -323,7 +329,9 @@ class UdpHost(Host):
         guard = self._guard
         if guard is None or not self._checks_events:
             if guard is None or guard.understands(message):
-                self._admit(sender, message)
+                if self._contents is not None:
+                    self._tell_of_events(sender, message)
+                self.protocol.on_message(sender, message)
             return
 
         def again() -> None:  # what the message waited for is here
@@ -335,13 +343,14 @@ class UdpHost(Host):
 
         admitted = guard.admitted(message, again)
         if admitted is not None:
-            self._admit(sender, admitted)
+            if self._contents is not None:
+                self._tell_of_events(sender, admitted)
+            self.protocol.on_message(sender, admitted)
 
-    def _admit(self, sender: int, message: Message) -> None:
-        if self._contents is not None:
-            for event in self._contents.events(message):
-                self._tell(Activity("heard", self.now(), message.label, sender, event.id))
-        self.protocol.on_message(sender, message)
+    def _tell_of_events(self, sender: int, message: Message) -> None:
+        assert self._contents is not None
+        for event in self._contents.events(message):
+            self._tell(Activity("heard", self.now(), message.label, sender, event.id))
 
     def _tell(self, activity: Activity) -> None:
         """Later, so that whatever the program does about it is no part of the protocol's call."""

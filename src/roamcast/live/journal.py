@@ -48,7 +48,7 @@ class Journal:
         self.standing: dict[str, ToldStanding] = {}  # what the node is in the protocol's structure, by aspect
         self._published = 0
         self._delivered = 0
-        self._frames_received = 0
+        self.frames_received = 0
         self._sends_failed = 0
         self._system_refused = 0
 
@@ -97,9 +97,6 @@ class Journal:
         sent[0] += 1
         sent[1] += size_bytes
 
-    def frame_received(self) -> None:
-        self._frames_received += 1
-
     def frame_lost(self, reason: DropReason) -> None:
         self.lost[reason] += 1
 
@@ -134,7 +131,7 @@ class Journal:
             "delivered": self._delivered,
             "frames_sent": dict(sorted(by_label.items())),
             "bytes_sent": self._bytes.total() + sum(size_bytes for _, size_bytes in self._this_second.values()),
-            "frames_received": self._frames_received,
+            "frames_received": self.frames_received,
             "frames_lost": {reason.value: self.lost[reason] for reason in DropReason if self.lost[reason]},
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,

@@ -3,9 +3,9 @@
 It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 - A broadcast goes to the neighbourhood once. The first one in a round of the event loop leaves at once; further small
-  ones are collected and leave together at the end of the round, in as few datagrams as hold them. A node that sends more
-  than `DATAGRAMS_PER_WINDOW` datagrams within `WINDOW_S` collects until that time is over, or a datagram is full: at
-  high rates a millisecond of patience saves most of the cost of an event, at both ends.
+  ones are collected and leave together at the end of the round, in as few datagrams as hold them. A node that has sent
+  `DATAGRAMS_PER_WINDOW` datagrams within `WINDOW_S` collects until that time is over, or a datagram is full: at high
+  rates a millisecond of patience saves most of the cost of an event, at both ends.
 - A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or shared with other nodes,
   it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
   intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so. The first
@@ -75,12 +75,13 @@ class UdpLink:
         transmit: Callable[[bytes, Sequence[Endpoint]], None],
         on_message: Callable[[int, Message], None],
         on_send_failed: Callable[[int, Message], None],
-        prepare: Callable[[Message], Message] = lambda message: message,  # what is encoded in place of a message
+        prepare: Callable[[Message], Message] | None = None,  # makes what is encoded in place of a message
     ) -> None:
         self._prepare = prepare
         self.neighbours = HeardEndpoints()
         self._address = address
         self._codec = codec
+        self._encode = codec.encode_message
         self._journal = journal
         self.neighbourhood = tuple(neighbourhood)  # where a broadcast goes
         self.everywhere: tuple[Endpoint, ...] = ()  # where somebody may be who was not heard yet, if that is more
@@ -171,7 +172,7 @@ class UdpLink:
             return sender, datagram.batch
         if datagram.message is None:
             if datagram.kind == DatagramKind.ANNOUNCEMENT:
-                self._journal.frame_received()
+                self._journal.frames_received += 1
             elif datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
         elif datagram.receiver != self._address:
@@ -188,7 +189,7 @@ class UdpLink:
 
     def pass_on(self, sender: int, message: Message) -> None:
         """Hands a message that `receive` returned to the host, once it is whole."""
-        self._journal.frame_received()
+        self._journal.frames_received += 1
         if type(message) is not Fragment:
             self._on_message(sender, message)
             return
@@ -202,7 +203,7 @@ class UdpLink:
             self._on_message(sender, whole)
 
     def _transfer(self, receiver: int, message: Message) -> None:
-        body = self._codec.encode_message(self._prepare(message))
+        body = self._encode(message if self._prepare is None else self._prepare(message))
         if len(body) <= self.frame_bytes_max:
             self._transfer_frame(receiver, message, body)
         elif len(body) > MESSAGE_BYTES_MAX:
@@ -222,7 +223,7 @@ class UdpLink:
             wait_s = self._wait_s()
             if wait_s == 0.0:
                 self._loop.call_soon(self._end_round)
-                self._to_neighbourhood(self._single + body)
+                self._transmit(self._single + body, self.neighbourhood)
             else:
                 self._loop.call_later(wait_s, self._end_round)
                 self._collect(body)
@@ -267,9 +268,9 @@ class UdpLink:
     def _flush_batch(self) -> None:
         bodies, self._batch, self._batch_bytes = self._batch, [], 0
         if len(bodies) == 1:
-            self._to_neighbourhood(self._single + bodies[0])
+            self._transmit(self._single + bodies[0], self.neighbourhood)
         elif bodies:
-            self._to_neighbourhood(self._several + as_batch(bodies))
+            self._transmit(self._several + as_batch(bodies), self.neighbourhood)
 
     def _feed(self) -> None:
         """Sends the fragments that may leave now."""
@@ -333,6 +334,3 @@ class UdpLink:
             self._transmit(data, (endpoint, *(each for each in self.neighbourhood if each != endpoint)))
         else:
             self._transmit(data, (endpoint,))
-
-    def _to_neighbourhood(self, data: bytes) -> None:
-        self._transmit(data, self.neighbourhood)

@@ -61,11 +61,11 @@ class Delivery(msgspec.Struct, frozen=True):
 
 def parse_content(language: str, text: str) -> Content:
     """What an event of `language` is about: a number, a topic, or an XML document."""
+    if language == "topics":
+        return parse_topic(text)
     if language == "content":
         read_document(text)
         return text
-    if language == "topics":
-        return _topic(text)
     for number in (int, float):
         try:
             content = number(text)
@@ -77,7 +77,8 @@ def parse_content(language: str, text: str) -> Content:
 
 
 @lru_cache(4096)
-def _topic(text: str) -> str:
+def parse_topic(text: str) -> str:
+    """A topic, as an event has one: without wildcards."""
     interest = parse_interest("topics", text)
     if "*" in text or str(interest) != text:
         raise ConfigurationError(f"content: {text!r} is not a topic; write names and slashes, as in fire/north")
@@ -294,7 +295,7 @@ class Node:
         if self.durability.layer is not None:
             self.durability.layer.store(event)
         self._journal.published(self.settings.language, event)
-        self._host.command(lambda: self._host.protocol.publish(event))
+        self._host.publish(event)
         return event
 
     def set_parameters(self, parameters: dict[str, Any]) -> None:
@@ -315,7 +316,7 @@ class Node:
 
     def backlog(self) -> int:
         """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
-        return self._host.backlog()
+        return self._host.link.backlog
 
     def counters(self) -> dict[str, Any]:
         return {

@@ -182,17 +182,18 @@ class Sealer:
 
     def _open_unsigned(self, data: bytes) -> tuple[int, bytes] | DropReason:
         """`decrypt` and `accept` where the seal is all there is to check, in one go."""
-        inside = self._unsealed(data)
-        if isinstance(inside, DropReason):
-            return inside
-        _, _, _, _, sender, life, instance, counter = _HEADER.unpack_from(data)
+        unsealed = self._unsealed(data)
+        if isinstance(unsealed, DropReason):
+            return unsealed
+        sender, life, instance, counter, inside = unsealed
         return (sender, inside) if self._is_new(sender, life, instance, counter) else DropReason.REPLAYED
 
-    def _unsealed(self, data: bytes) -> bytes | DropReason:
+    def _unsealed(self, data: bytes) -> tuple[int, int, int, int, bytes] | DropReason:
+        """Sender, life, instance and counter as the header has them, and what was encrypted."""
         if len(data) < SEAL_BYTES or data[0] != SEALED_MAGIC:
             return DropReason.UNSEALED
         header = data[:HEADER_BYTES]
-        _, version, network, key_id, sender, _, instance, _ = _HEADER.unpack(header)
+        _, version, network, key_id, sender, life, instance, counter = _HEADER.unpack(header)
         if version != self._version:
             return DropReason.FOREIGN_VERSION
         if network != self._network:
@@ -206,19 +207,20 @@ class Sealer:
         if sender > ADDRESS_MAX:
             return DropReason.UNKNOWN_KEY
         try:
-            return cipher.decrypt(_NO_COUNTER + header[_COUNTER_AT:], data[HEADER_BYTES:], header)
+            inside = cipher.decrypt(_NO_COUNTER + header[_COUNTER_AT:], data[HEADER_BYTES:], header)
         except InvalidTag:
             self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
             return DropReason.FORGED
+        return sender, life, instance, counter, inside
 
     def decrypt(self, data: bytes) -> Opened | DropReason:
         """What a member of a network with an authority has sealed. Who it was, and whether this is a replay, is still
         to be asked."""
-        inside = self._unsealed(data)
-        if isinstance(inside, DropReason):
-            return inside
+        unsealed = self._unsealed(data)
+        if isinstance(unsealed, DropReason):
+            return unsealed
+        sender, life, instance, counter, inside = unsealed
         header = data[:HEADER_BYTES]
-        _, _, _, _, sender, life, instance, counter = _HEADER.unpack(header)
         if len(inside) < SIGNATURE_BYTES:
             return DropReason.UNSIGNED
         datagram, signature = inside[:-SIGNATURE_BYTES], inside[-SIGNATURE_BYTES:]
