@@ -209,7 +209,7 @@ class Sealer:
         try:
             inside = cipher.decrypt(_NO_COUNTER + header[_COUNTER_AT:], data[HEADER_BYTES:], header)
         except InvalidTag:
-            self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
+            self._ciphers.pop((key_id, instance), None)  # no node has this instance: do not keep it
             return DropReason.FORGED
         return sender, life, instance, counter, inside
 
