@@ -153,7 +153,14 @@ class LiveNode:
                 clock=clock,
                 random=Random(settings.seed),
                 on_delivery=lambda handed, latency_s: on_delivery(
-                    Delivery(handed.event, handed.hops, latency_s, handed.channel, handed.name, handed.again)
+                    Delivery(
+                        handed.event,
+                        handed.hops,
+                        latency_s,
+                        channel=handed.channel,
+                        subscription=handed.name,
+                        again=handed.again,
+                    )
                 ),
                 on_refused=on_refused,
                 on_failure=lambda failure: node._failed(failure, on_failure),
