@@ -87,8 +87,9 @@ PAPERS = (
         "Several rendezvous points per topic on a geographic hash table, of which a subscriber takes the nearest.",
         "It holds. Eight rendezvous points make paths hardly longer than direct ones (geo-3a). How much longer depends "
         "on the number of points, and little if at all on the size of the network (geo-3b). Trying the nearest two "
-        "of eight is enough (geo-3c). The theorem's bound holds with room to spare (geo-theorem). One claim fails in the design's favour: with eight subscribers the tree through "
-        "eight points is already shorter than the one through a single point, where the paper has them equal (geo-3d).",
+        "of eight is enough (geo-3c). The theorem's bound holds with room to spare (geo-theorem). "
+        "One claim fails in the design's favour: with eight subscribers the tree through eight points is already "
+        "shorter than the one through a single point, where the paper has them equal (geo-3d).",
     ),
     Paper(
         "overlays",
