@@ -36,7 +36,7 @@ Language = Literal["intervals", "topics", "content"]
 LANGUAGES: tuple[Language, ...] = ("intervals", "topics", "topics", "content")
 
 HEALING_SHARE = 0.5
-LONG_SHARE = 0.25  # of those that are not healing
+LONG_SHARE = 0.5  # of those that are not healing
 EVERY_INSTANT_SHARE = 0.2  # of the rough cases; the others are checked now and then
 CLEARED_S = 10.0  # by then what was delayed by faults has arrived
 JUDGED_S = 20.0  # how long a healed network is judged
@@ -133,7 +133,7 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
 def _long(random: Random, protocol: str, seed: int) -> Case:
     """Hours, with the periods that the protocol has by default."""
     nodes = random.choice((20, 40, 80))
-    duration_s = 3600.0 * random.choice((1, 3, 6))
+    duration_s = 3600.0 * random.choice((1, 3, 6, 12))
     side_m = _side_m(random, nodes)
     workload = _workload(random, tail_s=5.0, churn=False, languages=("intervals", "topics"))
     publishers = max(1.0, workload.publisher_share * nodes)
