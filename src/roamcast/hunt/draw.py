@@ -190,7 +190,7 @@ def _bearable_s(nodes: int, workload: Workload) -> float:
 
 
 def _side_m(random: Random, nodes: int) -> float:
-    """From everybody in range of everybody to networks that fall apart."""
+    """From fully connected networks to partitioned ones."""
     neighbours = random.choice((4.0, 8.0, 12.0, 25.0))
     return float(round(max(100.0, (nodes * 3.14159 / neighbours) ** 0.5 * RANGE_M)))
 
