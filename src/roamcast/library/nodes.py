@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import msgspec
 
-from roamcast.delivery.holdings import WORTH_MAX as PRIORITY_MAX
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event
@@ -33,6 +32,7 @@ from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
 from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
 from roamcast.protocols.overlays.modulators.dialect import is_python, translate
 from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
+from roamcast.utility import PRIORITY_MAX
 
 __all__ = ["Node", "Published", "RefusedError", "Subscription", "wasm_modulator"]
 

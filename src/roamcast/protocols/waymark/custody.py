@@ -5,8 +5,8 @@ care any more. From time to time the custodian looks whether the graph has a pat
 again; if it comes back, it waits twice as long as before. Events that leave together leave in their publisher's order.
 
 An event is kept until it is `custody_s` old, or as old as its utility curve or deadline allows (`roamcast.utility`),
-whatever comes first. All that a node keeps fits into `custody_bytes`: what loses its worth soonest goes first, among
-equals the oldest. With `custody_s = 0` nothing is kept: pure low latency.
+whatever comes first. All that a node keeps fits into `custody_bytes`: what has the lowest priority goes first, among
+equals what loses its worth soonest, then the oldest. With `custody_s = 0` nothing is kept: pure low latency.
 
 A publisher also remembers for `custody_s` what it has published and for whom. If it learns late that a node has wanted
 an event when it was published, it sends it. A `durable` node says that it has wanted for `custody_s` what it wants, so
@@ -24,7 +24,7 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.records import Records
-from roamcast.utility import worthless_after_s
+from roamcast.utility import priority, worthless_after_s
 
 ROUND_MAX: Final = 65_535
 EVENT_BYTES: Final = 64
@@ -166,9 +166,9 @@ def size_bytes(event: Event) -> int:
     return EVENT_BYTES + len(event.payload) + (len(content) if isinstance(content, str) else 0)
 
 
-def _worth(kept: Kept) -> tuple[float, float]:
-    """What goes first if there is no room: what loses its worth soonest, then the oldest."""
-    return (kept.until_s, kept.born_s)
+def _worth(kept: Kept) -> tuple[float, float, float]:
+    """What goes first if there is no room."""
+    return (priority(kept.event.utility), kept.until_s, kept.born_s)
 
 
 def _order(kept: Kept) -> int:
