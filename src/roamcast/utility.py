@@ -72,8 +72,8 @@ def _age_s(word: str, text: str) -> float:
 
 @lru_cache(1024)
 def worthless_after_s(text: str) -> float:
-    """The age from which on a receipt is worth nothing; infinite if there is none, or if a peer's text makes no sense."""
-    points = _points_of_peer(text)
+    """The age from which on a receipt is worth nothing; infinite if there is none, or if the text makes no sense."""
+    points = _points_if_sensible(text)
     if not points or points[-1][1] > 0:
         return math.inf
     age_s = points[-1][0]
@@ -86,13 +86,12 @@ def worthless_after_s(text: str) -> float:
 
 @lru_cache(1024)
 def priority(text: str) -> float:
-    """What a receipt is worth when the event is new, at most `PRIORITY_MAX`; 1 if nothing is said, or nothing that makes
-    sense."""
-    points = _points_of_peer(text)
+    """What a receipt is worth when the event is new, at most `PRIORITY_MAX`; 1 if there is no text that makes sense."""
+    points = _points_if_sensible(text)
     return min(points[0][1], PRIORITY_MAX) if points else 1.0
 
 
-def _points_of_peer(text: str) -> Points:
+def _points_if_sensible(text: str) -> Points:
     try:
         return parse_utility(text)
     except ConfigurationError:
