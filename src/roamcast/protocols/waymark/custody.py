@@ -5,8 +5,8 @@ longer responsible. The custodian checks periodically whether the graph has a pa
 time the event comes back, the wait doubles. Events that leave together keep their publisher's order.
 
 An event is kept until it is `custody_s` old, or as long as its utility curve or deadline allows (`roamcast.utility`),
-whichever is shorter. All kept events fit into `custody_bytes`: the lowest priority is discarded first, among equals those
-that lose their value soonest, then the oldest. With `custody_s = 0` nothing is kept, which favours low latency.
+whichever is shorter. All kept events fit into `custody_bytes`: the lowest priority is discarded first, among equals
+those that lose their value soonest, then the oldest. With `custody_s = 0` nothing is kept, which favours low latency.
 
 A publisher also remembers for `custody_s` what it has published and for which nodes. If it learns late that a node
 already wanted an event when it was published, it sends it. A `durable` node declares that it has had its interests for
