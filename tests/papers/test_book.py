@@ -37,7 +37,7 @@ MEASURED = {"speed.md", "live.md", "where-time-goes.md", "hunt.md", "adversaries
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book made from the committed data. The papers' figures are those committed: drawing them all takes long."""
+    """A book made from the committed data. Its figures are those committed: drawing them all takes long."""
     directory = tmp_path_factory.mktemp("book") / "results"
     shutil.copytree(BOOK, directory)
     for page in directory.glob("*.md"):

@@ -84,7 +84,7 @@ def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) 
     """Makes every page again; returns the files written.
 
     `compare`: checks again which results are older than the sources; otherwise the pages keep the last answer.
-    `pictures`: draws the papers' figures again; otherwise the present ones stay.
+    `pictures`: draws all figures again; otherwise the present ones stay.
     """
     data = directory / DATA
     stored = {summary.figure: with_findings(summary) for summary in kept_results(data)}
@@ -110,7 +110,7 @@ def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) 
             pages.append((paper, summaries))
     arena = is_kept(directory)
     if arena:
-        written += write_arena(directory)
+        written += write_arena(directory, pictures=pictures)
     goals = goals_kept(directory)
     if goals:
         written.append(write_goals(directory))
