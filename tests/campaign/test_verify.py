@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,6 +16,7 @@ from roamcast.analysis.source import read_traces
 from roamcast.campaign import verify as verifying
 from roamcast.campaign.commits import FAILED, RunOutcome, trace_files
 from roamcast.campaign.compact import compact, vacuum
+from roamcast.campaign.sealed import unsealed_json
 from roamcast.campaign.store import Store, Written
 from roamcast.campaign.verify import glance, verify
 from roamcast.cli.sql import sql
@@ -189,6 +191,15 @@ def test_no_flipped_bit_in_the_bookkeeping_changes_what_is_read(campaign: Store,
             assert damages or after == before
             noticed += bool(damages)
     assert noticed > 20  # the rest is in parts of Parquet files that do not matter
+
+
+def test_campaigns_without_these_digests_are_read_as_they_are(campaign: Store) -> None:
+    before = campaign.manifest(), campaign.plan(), campaign.outcomes()
+    for path in [campaign.directory.path / "campaign.json", *campaign.directory.path.glob("commits/*")]:
+        path.write_bytes(unsealed_json(path.read_bytes()))
+    pq.write_table(before[1], campaign.directory.path / "plan.parquet")
+    assert (campaign.manifest(), campaign.plan(), campaign.outcomes()) == before
+    assert verify(campaign.directory) == []
 
 
 @pytest.mark.parametrize("name", ["campaign.json", "plan.parquet"])
