@@ -1,9 +1,9 @@
 """The same campaign on a real cluster: a standalone master and two workers from the installed PySpark, on loopback.
 
 The executors run the Python of an environment that comes in an archive. They have no Roamcast of their own, nor the
-protocol `owncluster:Loud`: both come in archives that the driver ships. They run in directories of their own. One campaign has tasks that fail on their first attempt; one is on object
-storage, so that driver and executors share no disk. The place of the last is another directory for every process, as a
-disk that is not shared would be.
+protocol `owncluster:Loud`: both come in archives that the driver ships. They run in directories of their own. One
+campaign has tasks that fail on their first attempt; one is on object storage, so that driver and executors share no
+disk. The place of the last is another directory for every process, as a disk that is not shared would be.
 """
 
 import json
