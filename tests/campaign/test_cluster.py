@@ -40,6 +40,7 @@ from pathlib import Path
 from pyspark import TaskContext
 import roamcast
 from roamcast.analysis.analyse import Precision
+from roamcast.bench.standalone import QUICK_START
 from roamcast.campaign.conduct import Conductor
 from roamcast.campaign.session import start_session
 from roamcast.campaign.worker import simulate_runs
@@ -63,6 +64,7 @@ def failing_at_first(batches):
 session = start_session(master, settings={"spark.executor.memory": "512m", "spark.cores.max": "2",
                                           "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1",
                                           "spark.driver.bindAddress": "127.0.0.1",
+                                          "spark.executor.extraJavaOptions": QUICK_START,
                                           "spark.archives": directory + "/packed.tar.gz#packed",
                                           "spark.pyspark.python": "packed/bin/python"})
 session.sparkContext.setLogLevel("OFF")
