@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roamcast.campaign.location import StoreLocation
@@ -212,7 +213,7 @@ def _rows(trace: StoreLocation, name: str) -> int:
     """-1 if the file cannot be read, which `verify` will find."""
     try:
         return int(pq.read_metadata(trace.arrow_path(name), filesystem=trace.arrow).num_rows)
-    except (OSError, ValueError):  # Arrow's errors are of these kinds
+    except (OSError, ValueError, pa.ArrowException):
         return -1
 
 
@@ -220,7 +221,7 @@ def _outcomes(trace: StoreLocation, name: str) -> list[RunOutcome]:
     try:
         with trace.arrow.open_input_file(trace.arrow_path(name)) as file:
             rows = pq.ParquetFile(file).read(columns=_OUTCOME_COLUMNS)
-    except (OSError, ValueError):
+    except (OSError, ValueError, pa.ArrowException):
         return []
     columns = [rows[column].to_pylist() for column in _OUTCOME_COLUMNS]
     return [RunOutcome(*row) for row in zip(*columns, strict=True)]

@@ -60,7 +60,7 @@ def unsealed_table(content: bytes) -> pa.Table:
         noted = (table.schema.metadata or {}).get(_KEY)
         if noted is not None and noted.decode() != _digest(table):
             raise AlteredError("was altered")
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # Arrow's errors are of these kinds
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise AlteredError(f"cannot be read: {str(error).partition(chr(10))[0]}") from None
     return table.replace_schema_metadata(None)
 

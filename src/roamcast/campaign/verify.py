@@ -132,6 +132,6 @@ def _damage(campaign: StoreLocation, file: File, sizes: dict[str, int]) -> str:
         if file.digest:
             return "" if digest_of(content) == file.digest else "was altered"
         pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
+    except (OSError, ValueError, pa.ArrowException) as error:
         return f"cannot be read: {str(error).partition(chr(10))[0]}"
     return ""
