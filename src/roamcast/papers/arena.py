@@ -25,6 +25,7 @@ from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.store import Store
 from roamcast.report.contenders import limits
 from roamcast.report.decisions import QUESTIONS, collapse_table, crossed_table, decision_table, decisions
+from roamcast.report.drawing import Drawing
 from roamcast.report.figures import measure_figure
 from roamcast.report.layouts import layouts_of
 from roamcast.report.maps import CROSSED_CAPTION, MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
@@ -75,8 +76,8 @@ def is_kept(directory: Path) -> bool:
     return (directory / KEPT / "campaign.toml").exists()
 
 
-def write_arena(directory: Path) -> list[Path]:
-    """The page and its figures; answers with the files written."""
+def write_arena(directory: Path, *, pictures: bool = True) -> list[Path]:
+    """The page and, with `pictures`, its figures; returns the files written."""
     kept = directory / KEPT
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs, points = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in _TABLES)
@@ -84,10 +85,10 @@ def write_arena(directory: Path) -> list[Path]:
     crossed, crossing = _crossed(directory)
     images |= crossing
     written = []
-    for name, (_, svg) in images.items():
+    for name, (_, drawn) in images.items() if pictures else ():
         written.append(directory / "figures" / f"{name}.svg")
         written[-1].parent.mkdir(parents=True, exist_ok=True)
-        on_white = svg.replace("<svg ", '<svg style="background: white" ', 1)  # pages of any colour may show it
+        on_white = drawn.svg.replace("<svg ", '<svg style="background: white" ', 1)  # pages of any colour may show it
         written[-1].write_text(on_white + "\n", encoding="utf-8")
     measures = shown_measures(campaign, points)
     captions = {name: caption for name, (caption, _) in images.items()}
@@ -128,7 +129,7 @@ def _types(path: Path) -> dict[Hashable, type[str]]:
     return {name: str for name in columns if name not in numbers}
 
 
-def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
+def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, Drawing]]]:
     """The table and the map of load, mobility and size, if that campaign was kept."""
     kept = directory / KEPT_MAP
     if not (kept / "campaign.toml").exists():
@@ -136,7 +137,7 @@ def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
     drawing = decision_map(campaign, plan, runs)
-    crossing = {"arena-load-mobility-size": (CROSSED_CAPTION, drawing.svg)} if drawing else {}
+    crossing = {"arena-load-mobility-size": (CROSSED_CAPTION, drawing)} if drawing else {}
     return crossed_table(campaign, plan, runs), crossing
 
 
@@ -156,18 +157,18 @@ def _capacities(path: Path) -> Grid:
 
 def _images(
     campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame
-) -> dict[str, tuple[str, str]]:
+) -> dict[str, tuple[str, Drawing]]:
     """By name: caption and drawing."""
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[str, Drawing]] = {}
     if decisions(campaign, plan, runs):
         drawings = decision_map(campaign, plan, runs), profiles(campaign, plan, points)
         for name, caption, each in zip(PICTURES, (MAP_CAPTION, PROFILE_CAPTION), drawings, strict=True):
-            found |= {name: (caption, each.svg)} if each else {}
+            found |= {name: (caption, each)} if each else {}
     for it in tradeoffs(campaign, plan, points):
-        found[f"arena-against-{it.title.split()[-1]}"] = (it.title, it.drawing.svg)
+        found[f"arena-against-{it.title.split()[-1]}"] = (it.title, it.drawing)
     layouts = layouts_of(campaign, plan)
     for name in shown_measures(campaign, points):
-        drawing = measure_figure(layouts, points, name).svg
+        drawing = measure_figure(layouts, points, name)
         found[f"arena-{name.replace('_', '-')}"] = (MEASURES[name].title, drawing)
     return found
 

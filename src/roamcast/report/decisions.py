@@ -1,4 +1,4 @@
-"""Which protocol when: for every place the ones to choose from, by what counts most, and where protocols collapse.
+"""Which protocol when: for every place the ones to choose from, by what matters most, and where protocols collapse.
 
 Only protocols that can be deployed compete; limits do not.
 
@@ -32,14 +32,14 @@ HOLDS_UP = 0.95
 COLLAPSE = 0.7
 
 QUESTIONS = {
-    DELIVERY: "delivery counts most",
-    SPEED: "100 ms count",
-    AIRTIME: f"airtime counts, and {100 * HOLDS_UP:g} % of the best delivery will do",
+    DELIVERY: "delivery matters most",
+    SPEED: "delivery within 100 ms matters most",
+    AIRTIME: f"airtime matters most, with at least {100 * HOLDS_UP:g} % of the best delivery",
 }
 
 
 class Choice(NamedTuple):
-    """Who to choose at a place if one thing counts."""
+    """Which protocol to choose at a place, by what matters most."""
 
     result: Contest
     mean: float  # of the best
