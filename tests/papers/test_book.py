@@ -12,7 +12,7 @@ from roamcast.campaign.conduct import Conductor
 from roamcast.errors import ConfigurationError
 from roamcast.papers.ablation import ablation_page
 from roamcast.papers.ablation import keep as keep_ablation
-from roamcast.papers.arena import NOTES, keep, write_arena
+from roamcast.papers.arena import NOTES, keep, renew_tables, write_arena
 from roamcast.papers.book import PAPERS, with_findings, write_book
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.summary import kept_results
@@ -119,6 +119,21 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     assert "| nodes 15 |" in page[page.index("## Which protocol when") :]
     assert (book / "figures" / "arena-map.svg").exists()
     assert re.search(r"^\| 15 \| gossip \| 3 \|", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/guide/choose.md"])
+def test_tables_of_readme_and_guide_are_those_of_the_stored_arena(name: str, tmp_path: Path) -> None:
+    document = BOOK.parents[1] / name
+    copy = Path(shutil.copy(document, tmp_path))
+    renew_tables(BOOK, copy)
+    assert copy.read_text() == document.read_text()
+
+
+def test_a_document_without_marks_has_no_tables_to_renew(tmp_path: Path) -> None:
+    document = tmp_path / "plain.md"
+    document.write_text("nothing\n")
+    with pytest.raises(ConfigurationError, match="none of the marks"):
+        renew_tables(BOOK, document)
 
 
 def test_a_figure_is_drawn_again(tmp_path: Path) -> None:

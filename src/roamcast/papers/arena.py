@@ -23,13 +23,21 @@ from pyspark.sql import SparkSession
 from roamcast.analysis.analyse import analyse
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.store import Store
+from roamcast.errors import ConfigurationError
 from roamcast.report.contenders import limits
-from roamcast.report.decisions import QUESTIONS, collapse_table, crossed_table, decision_table, decisions
+from roamcast.report.decisions import (
+    QUESTIONS,
+    base_table,
+    collapse_table,
+    crossed_table,
+    decision_table,
+    decisions,
+)
 from roamcast.report.drawing import Drawing
 from roamcast.report.figures import measure_figure
 from roamcast.report.layouts import layouts_of
 from roamcast.report.maps import CROSSED_CAPTION, MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
-from roamcast.report.markdown import markdown_table
+from roamcast.report.markdown import markdown_table, put_between_marks
 from roamcast.report.pareto import tradeoffs
 from roamcast.report.tables import Cell, Grid, point_table, shown_measures
 from roamcast.report.winners import winners_table
@@ -120,6 +128,26 @@ def write_arena(directory: Path, *, pictures: bool = True) -> list[Path]:
     written.append(directory / "arena.md")
     written[-1].write_text(page.rstrip() + "\n", encoding="utf-8")
     return written
+
+
+def renew_tables(directory: Path, document: Path) -> None:
+    """Replaces the tables between marks of a Markdown file by those of the stored arena: `decisions` (the ends of the
+    sweeps), `choices` (the same without figures) and `base point`. A file needs only one of them."""
+    kept = directory / KEPT
+    campaign = load_campaign(kept / "campaign.toml")
+    plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
+    tables = {
+        "decisions": decision_table(campaign, plan, runs, ends_only=True),
+        "choices": decision_table(campaign, plan, runs, ends_only=True, names_only=True),
+        "base point": base_table(campaign, plan, runs),
+    }
+    text = document.read_text(encoding="utf-8")
+    present = [name for name in tables if f"<!-- {name} -->" in text]
+    if not present:
+        marks = ", ".join(f"<!-- {name} -->" for name in tables)
+        raise ConfigurationError(f"{document}: has none of the marks {marks}")
+    for name in present:
+        put_between_marks(document, name, markdown_table(tables[name]))
 
 
 def _types(path: Path) -> dict[Hashable, type[str]]:
