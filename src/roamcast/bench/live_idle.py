@@ -43,7 +43,7 @@ class Idle(msgspec.Struct, frozen=True):
     memory_mb: float  # resident, in MB
 
 
-class Served(msgspec.Struct, frozen=True):
+class GroupServed(msgspec.Struct, frozen=True):
     """Nodes in one group, one of which publishes."""
 
     nodes: int
@@ -63,7 +63,7 @@ def measure_idle(neighbours: int, seconds: float) -> Idle:
     return msgspec.json.decode(told.stdout, type=Idle)
 
 
-def measure_group(nodes: int) -> Served:
+def measure_group(nodes: int) -> GroupServed:
     """Nodes in processes of `PER_PROCESS`, all started at once."""
     with tempfile.TemporaryDirectory() as folder:
         place = _place(Path(folder))
@@ -89,7 +89,7 @@ def measure_group(nodes: int) -> Served:
         finally:
             for part in parts:
                 part.kill()
-    return Served(nodes, delivered, EVENTS * (nodes - 1))
+    return GroupServed(nodes, delivered, EVENTS * (nodes - 1))
 
 
 def _place(folder: Path) -> Any:
