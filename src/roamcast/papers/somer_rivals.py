@@ -157,7 +157,8 @@ _ADVERTISED = (
     "advertisements of roots and the announcements to them, which carry subscriptions and so count as "
     "publish/subscribe messages: 932, 8 764 and 20 640 frames (`roamcast reproduce somer-6.7 --most 6`). They are "
     "periodic, so they weigh the less the more is published; the thesis gives no rate. Relaying only what is new "
-    "would cost less, as an earlier version of ours did, but the thesis floods, and fresher routes deliver more."
+    "would cost less, as an earlier version of ours did, but the thesis floods. Whether that delivers more is not "
+    "certain."
 )
 
 _SIZES_NOTE = "50, 150 and 250 nodes, 160 s."
