@@ -64,7 +64,7 @@ def simulated(directory: Path) -> Store:
 @pytest.mark.slow("starts a Spark Connect server")
 def test_views_work_without_a_spark_context(tmp_path: Path) -> None:
     store = simulated(tmp_path)
-    runs = [decode_run(text) for text in store.plan()["run"].to_pylist()]
+    runs = [decode_run(str(text)) for text in store.plan()["run"].to_pylist()]
     summaries = [summarise(simulate(run).recorder.table()) for run in runs]
     settings = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
