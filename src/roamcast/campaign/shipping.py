@@ -90,7 +90,7 @@ def _digest(package: str) -> str:
 
 def _archive(package: str, name: str) -> Path:
     archive = Path(tempfile.mkdtemp(prefix="roamcast-")) / f"{name}.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for inside, path in package_files(package):
             file.write(path, inside)
     return archive

@@ -142,7 +142,7 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
         "damaged": [each.path for each in damages],
     }
     for damage in damages[:LISTED_FAILURES]:
-        _say(f"damaged: {damage.path} {damage.what}; the {damage.runs:,} runs of its batch do not count")
+        _say(f"damaged: {damage.path} {damage.what}; {_batch(damage)} does not count")
     if as_json:
         print_json(answer)
         if damages:
@@ -387,9 +387,14 @@ def _held_together(directory: str) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
+def _batch(damage: Damage) -> str:
+    """A commit that cannot be read does not say how many runs it had."""
+    return f"its batch of {damage.runs:,} runs" if damage.runs else "its batch"
+
+
 def _tell_damages(damages: list[Damage]) -> None:
     for damage in damages[:LISTED_FAILURES]:
-        _say(f"damaged: {damage.path} {damage.what}; its batch of {damage.runs:,} runs is set aside in quarantine")
+        _say(f"damaged: {damage.path} {damage.what}; {_batch(damage)} is set aside in quarantine")
     if len(damages) > LISTED_FAILURES:
         _say(f"… and {len(damages) - LISTED_FAILURES:,} more damaged files")
 
