@@ -32,13 +32,14 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "vx", "vy",
-        "want_mark", "want_number", "want_signature", "wanted_since_s", "where_mark", "where_number", "where_s",
-        "where_signature", "x", "y",
+        "bit", "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "view_x", "view_y",
+        "vx", "vy", "want_mark", "want_number", "want_signature", "wanted_since_s", "where_mark", "where_number",
+        "where_s", "where_signature", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
-        self.index = index  # its bit in sets of nodes
+        self.index = index  # of its bit in sets of nodes
+        self.bit = 1 << index
         self.want_number = 0
         self.want_mark = 0  # 0: no want known
         self.interest: Interest | None = None
@@ -52,6 +53,7 @@ class Known:
         self.has_place = False
         self.x = self.y = self.vx = self.vy = 0.0  # m, m/s
         self.place_s = 0.0  # when it was there
+        self.view_x = self.view_y = 0.0  # where it is expected to be when the graph was last worked out
         self.listed_s = -1e9  # when it listed its neighbours last
         self.extra: tuple[int, ...] = ()
         self.lacks: tuple[int, ...] = ()
