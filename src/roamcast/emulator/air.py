@@ -1,7 +1,7 @@
 """What is between the machines: a switch that passes a frame on to those that are in range of its sender.
 
 A frame arrives after a fixed delay, unless it is lost at random. Links may have a rate: then the frames of a link
-follow each other at that rate. Or the medium is shared: a frame occupies it for its sender and everybody in the
+follow each other at that rate. Or the medium is shared: a frame occupies it for its sender and all nodes in the
 sender's range, and waits until it is free for all of them.
 
 A machine's card hands checksums to its hardware, which does not exist here. So a UDP checksum is set to 0, which means

@@ -99,12 +99,11 @@ class _Judgement:
         self._watch(simulation)
         simulation.finish()
         self.trace_hash = simulation.recorder.trace_hash()
-        table = simulation.recorder.table()
-        books = account(table)
+        books = account(simulation.recorder.table())
         self.owed, self.paid = books.owed, books.paid
         for sentence in self._objections(books):
             raise _FailedError(*sentence)
-        measured = summarise(table)
+        measured = summarise(simulation.recorder)
         for name, booked in (("expected", books.owed), ("delivered", books.paid), ("duplicates", books.duplicated)):
             if measured[name] != booked:
                 raise _FailedError("accountant", f"{name}: measured {measured[name]}, booked {booked}")

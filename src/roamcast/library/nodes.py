@@ -47,7 +47,7 @@ class Published(msgspec.Struct, frozen=True):
     """What is known of an event when it has been handed to the network."""
 
     event: Event
-    neighbours: int  # nodes heard lately: 0 means that nobody may be in range
+    neighbours: int  # nodes heard recently; 0: probably none in range
     stored: bool = False  # it is kept, and repaired, until its lifetime is over
     custody: int = 0  # neighbours that are known to hold it; `publish` waits for as many as it is told to
 
@@ -128,7 +128,7 @@ class Node:
 
     @classmethod
     def share(cls, running: live.LiveNode) -> Self:
-        """A node that somebody else has opened and will close. Its owner calls `deliver` with every delivery."""
+        """A node that its caller has opened and will close. Its owner calls `deliver` with every delivery."""
         node = cls.__new__(cls)
         node._settings = running.settings
         node._subscriptions = []

@@ -111,7 +111,7 @@ class UdpHost(Host):
         self._deliveries: deque[tuple[Handed, float]] = deque()  # for the application, once the protocol's call is over
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._socket: socket.socket | None = None  # for static links
-        self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
+        self.linked: frozenset[Endpoint] | None = None  # peers that may use that socket; None: all
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = UdpLink(
@@ -214,7 +214,7 @@ class UdpHost(Host):
                 data, source = endpoint.recvfrom(DATAGRAM_READ_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # an earlier datagram was refused: nobody listens there
+            except OSError:  # an earlier datagram was refused: no listener
                 self._journal.system_refused()
                 continue
             sender = (source[0], source[1])

@@ -78,7 +78,7 @@ class UdpLink:
         self._codec = codec
         self._journal = journal
         self.neighbourhood = tuple(neighbourhood)  # where a broadcast goes
-        self.everywhere: tuple[Endpoint, ...] = ()  # where somebody may be who was not heard yet, if that is more
+        self.everywhere: tuple[Endpoint, ...] = ()  # where nodes may be that were not heard yet, if that is more
         self.frame_bytes_max = FRAME_BYTES_MAX
         self._sequence = first_sequence
         self._transmit = transmit

@@ -1,7 +1,7 @@
 """How much one peer may send: token buckets for datagrams and for bytes.
 
-Only datagrams whose sender is proved by seal and signature are counted, so nobody can use up another's share. The table
-is bounded; the peer that was heard least recently is forgotten, and starts with a full bucket if it returns.
+Only datagrams whose sender is proved by seal and signature are counted, so no node can use up another's share. The
+table is bounded; the peer that was heard least recently is forgotten, and starts with a full bucket if it returns.
 """
 
 from typing import Final

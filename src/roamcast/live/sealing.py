@@ -174,7 +174,7 @@ class Sealer:
         try:
             inside = self._cipher(key, instance).decrypt(_nonce(counter), data[_HEADER.size :], header)
         except InvalidTag:
-            self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
+            self._ciphers.pop((key_id, instance), None)  # no node has this instance: do not keep it
             return DropReason.FORGED
         if self._credentials is None:
             return Opened(
