@@ -36,7 +36,7 @@ Language = Literal["intervals", "topics", "content"]
 LANGUAGES: tuple[Language, ...] = ("intervals", "topics", "topics", "content")
 
 HEALING_SHARE = 0.5
-LONG_SHARE = 0.25  # of those that are not healing
+LONG_SHARE = 0.5  # of those that are not healing
 EVERY_INSTANT_SHARE = 0.2  # of the rough cases; the others are checked now and then
 CLEARED_S = 10.0  # by then what was delayed by faults has arrived
 JUDGED_S = 20.0  # how long a healed network is judged
@@ -80,11 +80,35 @@ def draw_case(master: int, number: int, protocol: str) -> Case:
     return _rough(random, protocol, parameters, seed)
 
 
-def _healing(random: Random, protocol: str, parameters: dict[str, Any], seed: int) -> Case:
+def draw_healing(
+    master: int, number: int, protocol: str, *, nodes: int, kinds: tuple[str, ...], slack_s: float
+) -> Case | None:
+    """A case for real nodes: of this many, with faults of these kinds, `slack_s` later than simulated ones promise.
+    None: the protocol promises nothing."""
+    random = derive(master, "live hunt", protocol, number)
+    parameters = dict(BRISK.get(protocol, {}))
+    if promise(protocol, parameters) is None:
+        return None
+    seed = derive_int(master, "live hunt", "seed", number) % 2**31
+    case = _healing(random, protocol, parameters, seed, nodes=nodes, kinds=kinds)
+    scenario = msgspec.structs.replace(case.run.scenario, duration_s=case.run.scenario.duration_s + slack_s)
+    run = msgspec.structs.replace(case.run, scenario=scenario)
+    return msgspec.structs.replace(case, run=run, within_s=case.within_s + slack_s)
+
+
+def _healing(
+    random: Random,
+    protocol: str,
+    parameters: dict[str, Any],
+    seed: int,
+    *,
+    nodes: int | None = None,
+    kinds: tuple[str, ...] = get_args(IncidentKind),
+) -> Case:
     parameters |= COMPLETE.get(protocol, {})
     promised = promise(protocol, parameters)
     assert promised is not None
-    nodes = random.choice((2, 4, 7, 10, 14, 20, 25))
+    nodes = random.choice((2, 4, 7, 10, 14, 20, 25)) if nodes is None else nodes
     side_m = _side_m(random, nodes)
     trouble_s = 10.0 + random.random() * 30.0
     settled_s = trouble_s + CLEARED_S + promised.heal_s
@@ -96,7 +120,7 @@ def _healing(random: Random, protocol: str, parameters: dict[str, Any], seed: in
         radio=Ideal(range_m=RANGE_M, loss=0.0, delay_s=random.choice((0.001, 0.005, 0.02))),
         workload=_workload(random, tail_s=promised.within_s, churn=False),
         faults=Faults(
-            incidents=draw_incidents(random, nodes, trouble_s, clears=True),
+            incidents=draw_incidents(random, nodes, trouble_s, clears=True, kinds=kinds),
             partitions=_partitions(random, side_m, trouble_s),
         ),
     )
@@ -133,7 +157,7 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
 def _long(random: Random, protocol: str, seed: int) -> Case:
     """Hours, with the periods that the protocol has by default."""
     nodes = random.choice((20, 40, 80))
-    duration_s = 3600.0 * random.choice((1, 3, 6))
+    duration_s = 3600.0 * random.choice((1, 3, 6, 12))
     side_m = _side_m(random, nodes)
     workload = _workload(random, tail_s=5.0, churn=False, languages=("intervals", "topics"))
     publishers = max(1.0, workload.publisher_share * nodes)
@@ -240,14 +264,20 @@ def _partitions(random: Random, side_m: float, until_s: float) -> tuple[Partitio
 
 
 def draw_incidents(
-    random: Random, nodes: int, until_s: float, *, clears: bool, lasts_s_max: float = 1e9
+    random: Random,
+    nodes: int,
+    until_s: float,
+    *,
+    clears: bool,
+    lasts_s_max: float = 1e9,
+    kinds: tuple[str, ...] = get_args(IncidentKind),
 ) -> tuple[Incident, ...]:
     """Up to three per node and hour. If the network `clears`, all that lasts has ended by `until_s`."""
     drawn: list[Incident] = []
     ended_s: dict[int, float] = {}  # of the lives of a node
-    kinds = random.sample(get_args(IncidentKind), random.randrange(1, 7))
+    chosen = random.sample(kinds, random.randrange(1, 7))
     for _ in range(random.randrange(0, int(3 * nodes * max(1.0, until_s / 3600.0)))):
-        what: IncidentKind = random.choice(kinds)
+        what: Any = random.choice(chosen)
         node = random.randrange(nodes)
         from_s = random.random() * until_s * 0.9
         end_s = from_s + min(lasts_s_max, (until_s - from_s) * random.random() ** 2) + 0.01
