@@ -162,8 +162,9 @@ class Medium(ABC):
 
     def label_of(self, message: Message) -> str:
         """The message's name in the trace. Asking a type that was seen before is cheaper than asking a message."""
-        label = self._labels.get(type(message))
+        kind: Any = type(message)
+        label = self._labels.get(kind)
         if label is None:
-            constant: Any = type(message).label
-            label = self._labels[type(message)] = constant if isinstance(constant, str) else ""
+            constant = kind.label
+            label = self._labels[kind] = constant if isinstance(constant, str) else ""
         return label or message.label
