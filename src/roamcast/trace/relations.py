@@ -165,12 +165,15 @@ class _FirstDeliveries(NamedTuple):
 
 
 def _first_deliveries(delivered: Rows, published: Rows) -> _FirstDeliveries:
-    event, node, t, hops, latency_s = (delivered.numbers(name) for name in ("event_id", "node", "t", "hops", "value"))
-    publication = _places(event, published.numbers("event_id"))
+    publication = _places(delivered.numbers_once("event_id"), published.numbers("event_id"))
+    node = delivered.numbers_once("node")
     order = _by_pair(publication, node)
     if order is not None:
+        publication, node = publication[order], node[order]
         once = np.broadcast_to(np.int64(1), len(order))
-        return _FirstDeliveries(publication[order], node[order], once, latency_s[order], hops[order])
+        latency_s = delivered.numbers_once("value")[order]
+        return _FirstDeliveries(publication, node, once, latency_s, delivered.numbers_once("hops")[order])
+    event, t, hops, latency_s = (delivered.numbers_once(name) for name in ("event_id", "t", "hops", "value"))
     order = np.lexsort((hops, t, node, event, publication))
     event, node = event[order], node[order]
     is_first = np.ones(len(order), dtype=np.bool_)
@@ -188,10 +191,11 @@ def _places(event: Integers, published_events: Integers) -> Integers:
     """For each event its place among the published ones, -1 if it is not among them."""
     by_event = np.argsort(published_events, kind="stable")
     place = np.searchsorted(published_events, event, sorter=by_event)
-    known = place < len(by_event)
-    known[known] = published_events[by_event[place[known]]] == event[known]
-    publication = np.full(len(event), -1, dtype=np.int64)
-    publication[known] = by_event[place[known]]
+    if not len(by_event):
+        return np.full(len(event), -1, dtype=np.int64)
+    publication = by_event[np.minimum(place, len(by_event) - 1)]
+    del place
+    publication[published_events[publication] != event] = -1
     return publication
 
 
