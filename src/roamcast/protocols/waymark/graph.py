@@ -58,7 +58,7 @@ class Graph(Adjacency):
         is_bounded = site is not None
         width_m, height_m = (0.0, 0.0) if site is None else (site.width_m, site.height_m)
         cells = self._cells
-        for known in self._records.known.values():
+        for known in self._records.by_index:
             if known.has_place:
                 age_s = now - known.place_s
                 x, y = known.x + known.vx * age_s, known.y + known.vy * age_s
@@ -81,7 +81,7 @@ class Graph(Adjacency):
         """A node that several others nearby say they cannot hear, and that has said nothing since, has no links."""
         records = self._records
         lacked: dict[int, int] = {}
-        for known in records.known.values():
+        for known in records.by_index:
             for node in known.lacks:
                 other = records.known.get(node)
                 if other is not None and other.where_s < known.where_s:
@@ -146,7 +146,7 @@ class Graph(Adjacency):
 
     def _work_out(self, index: int, loose: bool) -> int:
         records = self._records
-        known = records.known[records.nodes[index]]
+        known = records.by_index[index]
         own = records.own.index
         found = self._expected(known, loose) if known.has_place else 0
         if index == own:
@@ -166,7 +166,7 @@ class Graph(Adjacency):
         records = self._records
         found = 0
         for other in indices(says ^ said_of):
-            other_s = records.known[records.nodes[other]].listed_s
+            other_s = records.by_index[other].listed_s
             if says >> other & 1 == (known.listed_s >= other_s):
                 found |= 1 << other
         return found
