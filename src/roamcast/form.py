@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).parent
 CORE = (
     *("errors.py", "fields.py", "events.py", "seeds.py", "utility.py"),
     *("causal", "interests", "protocols", "trace", "world"),
+    "bench/neighbour.py",
 )
 NOTE = "compiled.txt"
 """Beside the package's sources: the digest of those that were compiled."""

@@ -76,6 +76,7 @@ def test_the_digest_depends_on_names_and_contents_of_the_core_alone(tmp_path: Pa
     (package / "world").mkdir(parents=True)
     (package / "cli").mkdir()
     for name in (*(core for core in CORE if core.endswith(".py")), "world/scheduler.py", "cli/node.py"):
+        (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(name, encoding="utf-8")
     before = digest_of(package)
     (package / "cli" / "node.py").write_text("other", encoding="utf-8")

@@ -10,8 +10,9 @@ from roamcast.events import NO_EVENT, Event, event_id
 from roamcast.protocols.api import NOBODY
 from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.recorder import BATCH_ROWS, Recorder
-from roamcast.trace.rows import delivered_row, dropped_row, structure_row
+from roamcast.trace.rows import delivered_row, dropped_row, published_row, structure_row
 from roamcast.trace.schema import Kind, Record
+from roamcast.utility import canonical
 
 INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.none() | st.floats(allow_nan=False)
@@ -117,3 +118,15 @@ def test_the_fast_path_of_structure_makes_the_same_row() -> None:
             fast = Recorder("run")
             fast.structure(2.25, 8, "parent", peer=peer, value=3.5, detail=detail)
             check_same(fast, structure_row(2.25, 8, "parent", peer=peer, value=3.5, detail=detail))
+
+
+def test_the_fast_path_of_a_publication_makes_the_same_row() -> None:
+    hops = [0, 1, -1, 2]
+    for content in (7, 2.5, "fire/north"):
+        for cause in (NO_EVENT, event_id(2, 9)):
+            for chains in (None, 0, 3):
+                for utility in ("", "250ms"):
+                    event = Event(event_id(3, 4), 1.5, content, b"abc", cause, utility)
+                    fast = Recorder("run")
+                    fast.published(1.5, event, "intervals", chains, hops, canonical(utility))
+                    check_same(fast, published_row(1.5, event, "intervals", chains=chains, shortest_hops=hops))

@@ -1,12 +1,15 @@
 """The event queue against its slow twin: a list that is searched for the earliest entry each time."""
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roamcast.world.scheduler import SPANS_PER_S, Scheduler
+from roamcast.errors import CallerError
+from roamcast.world.scheduler import SPANS_PER_S, ScheduledCall, Scheduler
 
 
 class SlowScheduler:
@@ -26,8 +29,27 @@ class SlowScheduler:
         self.now = until_s
 
 
+class HeapScheduler:
+    """Another twin, for more entries than can be searched."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.entries: list[tuple[float, int, Callable[[Any], None], Any]] = []
+        self.asked = 0
+
+    def at(self, t: float, callback: Callable[[Any], None], argument: Any) -> None:
+        self.asked += 1
+        heappush(self.entries, (t, self.asked, callback, argument))
+
+    def run(self, until_s: float) -> None:
+        while self.entries and self.entries[0][0] <= until_s:
+            self.now, _, callback, argument = heappop(self.entries)
+            callback(argument)
+        self.now = until_s
+
+
 def story(
-    scheduler: Scheduler | SlowScheduler, plan: list[tuple[float, list[float]]], steps_s: list[float]
+    scheduler: Scheduler | SlowScheduler | HeapScheduler, plan: list[tuple[float, list[float]]], steps_s: list[float]
 ) -> list[Any]:
     """What is called when, if each call of the plan asks for further ones after its delays."""
     told: list[Any] = []
@@ -71,3 +93,21 @@ def test_the_next_instant_is_told_without_reaching_it() -> None:
     assert scheduler.events == 0
     scheduler.run(2.7)
     assert (scheduler.now, scheduler.events, scheduler.next_s(7.0)) == (2.7, 1, 3.0)
+
+
+def test_many_calls_in_a_span_make_more_slots_and_keep_their_order() -> None:
+    plan = [((number * 7919 % 3001) / 3001 * 3 * SPAN_S, [SPAN_S / 3]) for number in range(3001)]
+    steps_s = [SPAN_S / 2, 4 * SPAN_S]
+    assert story(Scheduler(), plan, steps_s) == story(HeapScheduler(), plan, steps_s)
+
+
+def test_what_is_in_the_queue_already_is_refused() -> None:
+    scheduler = Scheduler()
+    call = ScheduledCall(lambda _: None, None)
+    scheduler.put(1.0, call)
+    with pytest.raises(CallerError, match="is in the queue already"):
+        scheduler.put(2.0, call)
+    scheduler.run(1.0)
+    scheduler.put(2.0, call)
+    scheduler.run(2.0)
+    assert scheduler.events == 2

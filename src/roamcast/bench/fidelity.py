@@ -108,7 +108,7 @@ def unicast_figures(layout: dict[str, Any], rate: float, seed: int) -> Figures:
     actions: list[Action] = [Publish(t_s, node, neighbour, payload) for t_s, node, neighbour in sent]
     result = _run(
         layout=layout,
-        protocol="roamcast.bench.payload:ToNeighbour",
+        protocol="roamcast.bench.neighbour:ToNeighbour",
         parameters={},
         duration_s=unicast["duration_s"],
         seed=seed,

@@ -5,9 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from roamcast.events import Event, event_id
-from roamcast.interests import Interest
-from roamcast.protocols import api
-from roamcast.protocols.api import Category, Message, Protocol
+from roamcast.protocols.api import Category, Message
 from roamcast.protocols.flooding.messages import Flood
 
 
@@ -17,33 +15,6 @@ class Packet(Message, frozen=True, tag=16):
     category: ClassVar[Category] = "publish_subscribe"
 
     event: Event
-
-
-class ToNeighbour(Protocol):
-    """Sends each event to the one neighbour that its content names: the link layer and nothing else."""
-
-    name: ClassVar[str] = "to-neighbour"
-    summary: ClassVar[str] = "sends an event to the neighbour whose address is its content"
-    Parameters: ClassVar[type[api.Parameters]] = api.Parameters
-    messages = Packet
-
-    def __init__(self, host: api.Host, parameters: api.Parameters) -> None:
-        super().__init__(host)
-
-    def start(self) -> None:
-        """Nothing to set up."""
-
-    def subscribe(self, interest: Interest) -> None:
-        """Packets are addressed, not asked for."""
-
-    def unsubscribe(self, interest: Interest) -> None:
-        """Packets are addressed, not asked for."""
-
-    def publish(self, event: Event) -> None:
-        self.host.send(int(event.content), Packet(event))
-
-    def on_message(self, sender: int, message: Packet) -> None:
-        self.host.deliver(message.event, 1)
 
 
 def padding(kind: type[Flood] | type[Packet], wire_bytes: int) -> int:

@@ -66,7 +66,7 @@ def run_of(load: Load, seed: int) -> tuple[Run, list[Action]]:
     if load.packets:
         payload = padding(Packet, load.payload_bytes)
         actions += [Publish(t_s, source, destination, payload) for t_s, source, destination in load.packets]
-        return Run(scenario=scenario, protocol="roamcast.bench.payload:ToNeighbour", seed=seed), actions
+        return Run(scenario=scenario, protocol="roamcast.bench.neighbour:ToNeighbour", seed=seed), actions
     payload = padding(Flood, load.payload_bytes)
     actions += [Subscribe(0.0, node, Intervals.of((0, 2))) for node in range(nodes)]
     actions += [Publish(t_s, source, 1, payload) for t_s, source in load.floods]

@@ -40,8 +40,15 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
     open_ = wanted & ~own & ~here
     reached = own
     groups: dict[int, int] = {}
+    beyond = 0  # who hears a node that is reached
+    fresh = own  # reached, but not yet accounted for in `beyond`
     while open_:
-        path = _path(graph=graph, reached=reached, here=here, open_=open_, wanted=wanted, loose=loose)
+        for index in indices(fresh):
+            beyond |= graph.adjacent(index, loose)
+        fresh = 0
+        path = _path(
+            graph=graph, reached=reached, beyond=beyond, here=here, open_=open_, wanted=wanted, loose=loose
+        )
         if not path:
             break
         first = head[path[0]]
@@ -50,6 +57,7 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
             for index in indices(new):
                 head[index] = first
             reached |= new
+            fresh |= new
         served = open_ & reached
         groups[first] = groups.get(first, 0) | served
         open_ &= ~served
@@ -58,14 +66,19 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
     return Plan(groups, open_)
 
 
-def _path(graph: Adjacency, reached: int, here: int, open_: int, wanted: int, loose: bool) -> list[int]:
-    """Senders, first one reached already, that lead to the nearest open destination; empty if there is no way."""
+def _path(
+    graph: Adjacency, reached: int, beyond: int, here: int, open_: int, wanted: int, loose: bool
+) -> list[int]:
+    """Senders, first one reached already, that lead to the nearest open destination; empty if there is no way. `beyond`
+    is who hears one of the reached."""
     levels = [reached]
     seen = reached | here
     while not levels[-1] & open_:
-        step = 0
-        for index in indices(levels[-1]):
-            step |= graph.adjacent(index, loose)
+        step = beyond
+        if len(levels) > 1:
+            step = 0
+            for index in indices(levels[-1]):
+                step |= graph.adjacent(index, loose)
         step &= ~seen
         if not step:
             return []

@@ -71,6 +71,10 @@ class Rows:
         """The rows at these places."""
         return Rows(len(places), lambda name: self[name].taken(places))
 
+    def numbers_once(self, name: str) -> Any:
+        """The same as `numbers`, for a column that nobody will ask for again: it is not kept."""
+        return self._columns[name].values if name in self._columns else self._made(name).values
+
     def numbers(self, name: str) -> Any:
         """The values of a column whose rows all have one."""
         return self[name].values

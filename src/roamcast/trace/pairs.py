@@ -74,6 +74,9 @@ def expected_pairs(published: Rows, periods: list[OpenInterest]) -> ExpectedPair
             publication.append(block[found.publication])
             node.append(found.node)
     pairs = ExpectedPairs(np.concatenate(publication), np.concatenate(node))
+    del publication, node
+    if (pairs.publication[1:] >= pairs.publication[:-1]).all():  # one language, as a rule: they are in order already
+        return pairs
     order = np.lexsort((pairs.node, pairs.publication))
     return ExpectedPairs(pairs.publication[order], pairs.node[order])
 

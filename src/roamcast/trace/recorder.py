@@ -53,6 +53,17 @@ _OF_BATTERY: Final = ("t", "kind", "node", "value")
 _BATTERY: Final = _mask(*_OF_BATTERY)
 _packed_battery: Final = Struct(_layout_of(*_OF_BATTERY)).pack
 
+_OF_PUBLISHED: Final = ("t", "kind", "node", "event_id", "bytes", "category", "shortest_hops")
+_PUBLISHED: Final = _mask(*_OF_PUBLISHED)
+_WITH_CAUSE: Final = _mask("cause_id")
+_WITH_VALUE: Final = _mask("value")
+_WITH_COUNT: Final = _mask("count")
+_WITH_DETAIL: Final = _mask("detail")
+_WITH_UTILITY: Final = _mask("utility")
+_packed_published: Final = Struct(
+    _layout_of(*_OF_PUBLISHED, "cause_id", "value", "count", "detail", "utility")
+).pack
+
 # What all deliveries of an event share (publisher, event, cause, size) is packed once.
 _DELIVERED: Final = "delivered"
 _OF_DELIVERED: Final = _mask("t", "kind", "node", "peer", "event_id", "value", "hops", "bytes")
@@ -143,6 +154,37 @@ class Recorder:
             of = self._before if self._before.event is event else _Delivered(event)
             self._latest, self._before = of, self._latest
         self._keep(_packed_delivered(of.present, t, 0, node, of.packed_event, t - of.time_s, hops, of.packed_size))
+
+    def published(
+        self, t: float, event: Event, language: str, chains: int | None, shortest_hops: list[int], utility: str
+    ) -> None:
+        """Fast path for a publication in a simulated run; `utility` is the event's in its canonical form."""
+        number, content = event.id, event.content
+        present = _PUBLISHED
+        cause = event.cause
+        if cause:
+            present |= _WITH_CAUSE
+        value, count, detail, worth = 0.0, 0, 0, 0
+        if chains is not None:
+            present |= _WITH_COUNT
+            count = chains
+        kind, category = self._index("published"), self._index(language)
+        if isinstance(content, str):
+            present |= _WITH_DETAIL
+            detail = self._index(content)
+        else:
+            present |= _WITH_VALUE
+            value = float(content)
+        self._lists += self._packed_list(shortest_hops)
+        if utility:
+            present |= _WITH_UTILITY
+            worth = self._index(utility)
+        node, size, hops = number >> NUMBER_BITS, len(event.payload), len(shortest_hops)
+        self._keep(
+            _packed_published(
+                present, t, kind, node, number, cause, value, size, count, category, detail, hops, worth
+            )
+        )
 
     def dropped(self, t: float, node: int, reason: str, event: int) -> None:
         """Fast path for an event, or `NO_EVENT`, that a protocol dropped."""

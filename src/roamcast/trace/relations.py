@@ -96,7 +96,8 @@ class TraceRelations:
     def _pairs(self) -> Rows:
         published = self("published")
         periods = subscriptions(self._rows(("subscribed", "unsubscribed")))
-        return met_pairs(published, self("delivered"), expected_pairs(published, periods))
+        delivered = self._rows(("delivered",))  # not kept: in a large network, deliveries are most of the trace
+        return met_pairs(published, delivered, expected_pairs(published, periods))
 
     def _loads(self) -> Rows:
         load = self("load")
@@ -123,15 +124,19 @@ def met_pairs(published: Rows, delivered: Rows, expected: Any) -> Rows:
     width = 1 + int(max(expected.node.max(initial=0), first.node.max(initial=0)))
     keys = np.where(first.publication >= 0, first.publication * width + first.node, -1)
     wanted = expected.publication * width + expected.node
-    at = np.searchsorted(keys, wanted)
+    at = _narrow(np.searchsorted(keys, wanted))
     arrived = np.zeros(len(wanted), dtype=np.bool_)
     inside = at < len(keys)
     arrived[inside] = keys[at[inside]] == wanted[inside]
+    del wanted, inside
     unexpected = np.ones(len(keys), dtype=np.bool_)
     unexpected[at[arrived]] = False
+    del keys
     which = np.concatenate((np.where(arrived, at, 0), np.flatnonzero(unexpected)))  # 0 stands for none
-    is_expected = np.arange(len(which)) < len(wanted)
-    has_arrived = np.concatenate((arrived, np.ones(len(which) - len(wanted), dtype=np.bool_)))
+    is_expected = np.zeros(len(which), dtype=np.bool_)
+    is_expected[: len(arrived)] = True
+    has_arrived = np.concatenate((arrived, np.ones(len(which) - len(arrived), dtype=np.bool_)))
+    del at, arrived
     publication = np.concatenate((expected.publication, first.publication[unexpected]))
     published_s = _taken(published.numbers("t"), publication)
     latency_s = _taken(first.latency_s, which)
@@ -160,12 +165,15 @@ class _FirstDeliveries(NamedTuple):
 
 
 def _first_deliveries(delivered: Rows, published: Rows) -> _FirstDeliveries:
-    event, node, t, hops, latency_s = (delivered.numbers(name) for name in ("event_id", "node", "t", "hops", "value"))
-    publication = _places(event, published.numbers("event_id"))
+    publication = _places(delivered.numbers_once("event_id"), published.numbers("event_id"))
+    node = delivered.numbers_once("node")
     order = _by_pair(publication, node)
     if order is not None:
-        once = np.ones(len(order), dtype=np.int64)
-        return _FirstDeliveries(publication[order], node[order], once, latency_s[order], hops[order])
+        publication, node = publication[order], node[order]
+        once = np.broadcast_to(np.int64(1), len(order))
+        latency_s = delivered.numbers_once("value")[order]
+        return _FirstDeliveries(publication, node, once, latency_s, delivered.numbers_once("hops")[order])
+    event, t, hops, latency_s = (delivered.numbers_once(name) for name in ("event_id", "t", "hops", "value"))
     order = np.lexsort((hops, t, node, event, publication))
     event, node = event[order], node[order]
     is_first = np.ones(len(order), dtype=np.bool_)
@@ -183,10 +191,11 @@ def _places(event: Integers, published_events: Integers) -> Integers:
     """For each event its place among the published ones, -1 if it is not among them."""
     by_event = np.argsort(published_events, kind="stable")
     place = np.searchsorted(published_events, event, sorter=by_event)
-    known = place < len(by_event)
-    known[known] = published_events[by_event[place[known]]] == event[known]
-    publication = np.full(len(event), -1, dtype=np.int64)
-    publication[known] = by_event[place[known]]
+    if not len(by_event):
+        return np.full(len(event), -1, dtype=np.int64)
+    publication = by_event[np.minimum(place, len(by_event) - 1)]
+    del place
+    publication[published_events[publication] != event] = -1
     return publication
 
 
@@ -195,9 +204,9 @@ def _by_pair(publication: Integers, node: Integers) -> Integers | None:
     if not len(node) or publication.min() < 0:
         return None
     keys = publication * (int(node.max()) + 1) + node
-    order = np.argsort(keys, kind="stable")
-    ascending = keys[order]
-    return None if (ascending[1:] == ascending[:-1]).any() else order
+    order = _narrow(np.argsort(keys, kind="stable"))
+    keys = keys[order]
+    return None if (keys[1:] == keys[:-1]).any() else order
 
 
 def _shortest_hops(published: Rows, pairs: Any) -> Integers:
@@ -251,6 +260,11 @@ def worth(points: Points, ages_s: Floats) -> Floats:
     share = np.divide(ages_s - knots_s[before], span_s, out=np.zeros_like(ages_s), where=span_s > 0)
     inside = worths[before] + share * (worths[at] - worths[before])
     return np.asarray(np.where(after == 0, worths[0], np.where(after == len(knots_s), worths[-1], inside)))
+
+
+def _narrow(values: Any) -> Any:
+    """Indices of 32 bits instead of 64, where that is enough."""
+    return values.astype(np.int32) if len(values) < 2**31 - 1 else values
 
 
 def _taken(values: Any, places: Integers) -> Any:

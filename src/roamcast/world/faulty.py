@@ -197,9 +197,8 @@ class FaultyHost(SimulatedHost):
         resumes_s = self.resumes_s()
         alarm = self._timers.get(timer)
         if alarm is not None and alarm.due_s == self._scheduler.now and resumes_s > alarm.due_s:
-            alarm.due_s = resumes_s
             self.count("pause")
-            self._scheduler.put(resumes_s, alarm)
+            self.set_alarm(resumes_s, timer)
         else:
             super().ring(timer)
 
@@ -228,6 +227,7 @@ class _Arrival(Due):
     __slots__ = ("_link", "_message", "_sender")
 
     def __init__(self, link: FaultyLink, sender: int, message: Message) -> None:
+        super().__init__()
         self._link = link
         self._sender = sender
         self._message = message
@@ -242,6 +242,7 @@ class _Failure(Due):
     __slots__ = ("_link", "_message", "_neighbour")
 
     def __init__(self, link: FaultyLink, neighbour: int, message: Message) -> None:
+        super().__init__()
         self._link = link
         self._neighbour = neighbour
         self._message = message

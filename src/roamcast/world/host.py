@@ -191,21 +191,22 @@ class SimulatedHost(Host):
         return self._medium.backlog(self.address) + self._fragmentation.backlog(self.address) + self._departing
 
     def set_timer(self, delay_s: float, timer: Timer) -> None:
-        alarm = _Alarm(self, timer, self._scheduler.now + delay_s)
-        self._timers[alarm.timer] = alarm
-        self._scheduler.put(alarm.due_s, alarm)
+        self.set_alarm(self._scheduler.now + delay_s, timer)
+
+    def set_alarm(self, due_s: float, timer: Any) -> None:
+        alarm = _Alarm(self, timer, due_s)
+        self._timers[timer] = alarm
+        self._scheduler.put(due_s, alarm)
 
     def cancel_timer(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
 
     def ring(self, timer: Any) -> None:
         # A timer that was moved, cancelled or fired already does not find its due time here.
-        alarm = self._timers.pop(timer, None)  # most are as they were set
-        if alarm is None:
+        alarm = self._timers.get(timer)
+        if alarm is None or alarm.due_s != self._scheduler.now:
             return
-        if alarm.due_s != self._scheduler.now:
-            self._timers[timer] = alarm
-            return
+        del self._timers[timer]  # compiled, looking twice is faster than `pop`
         assert self._protocol is not None
         self._protocol.on_timer(timer)
 
@@ -227,6 +228,7 @@ class _Departure(Due):
     __slots__ = ("_host", "_message", "_receiver")
 
     def __init__(self, host: SimulatedHost, receiver: int, message: Message) -> None:
+        super().__init__()
         self._host = host
         self._receiver = receiver
         self._message = message
@@ -241,10 +243,11 @@ class _Alarm(Due):
 
     __slots__ = ("_host", "due_s", "timer")
 
-    def __init__(self, host: SimulatedHost, timer: Timer, due_s: float) -> None:
+    def __init__(self, host: SimulatedHost, timer: Any, due_s: float) -> None:
+        super().__init__()
         self._host = host
         self.due_s = due_s
-        self.timer: Any = timer  # not a `Timer`: the compiled form would take it apart and put it together at each use
+        self.timer = timer  # not a `Timer`: the compiled form would take it apart and put it together at each use
 
     def due(self) -> None:
         self._host.ring(self.timer)

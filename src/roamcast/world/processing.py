@@ -86,6 +86,7 @@ class _Handled(Due):
     __slots__ = ("_processor",)
 
     def __init__(self, processor: Processor) -> None:
+        super().__init__()
         self._processor = processor
 
     def due(self) -> None:

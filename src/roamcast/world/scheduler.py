@@ -2,10 +2,10 @@
 
 Time is divided into spans, and the current span into slots. The entries of a slot form a linked list in order of time;
 entries of later spans wait unsorted until their span becomes current. A slot is so short that its list holds few
-entries. So scheduling a call that is due soon takes a handful of comparisons, and running it takes the first entry off
-a list. Neither depends on how long the run is or how much is scheduled. Compiled, times and links are plain fields,
-while a sorted list or a binary heap would compare numbers that are objects. Entries are reused, because allocating one
-costs more than all the rest.
+entries: there are the more slots, the more was due in the span before. So scheduling a call that is due soon takes a
+handful of comparisons, and running it takes the first entry off a list. Neither depends on how long the run is or how
+much is scheduled. Compiled, times and links are plain fields, while a sorted list or a heap would compare numbers
+that are objects. What is scheduled is an entry itself, so there is nothing to allocate.
 
 Entries are never removed early: a caller that no longer needs one ignores the call. That is cheaper
 than searching the queue, and the two users (timers, channel access) know at once whether a call still holds.
@@ -14,20 +14,24 @@ than searching the queue, and the two users (timers, channel access) know at onc
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from heapq import heappop, heappush
-from operator import itemgetter
 from typing import Any, Final
 
-SPANS_PER_S: Final = 8  # powers of two, so that the borders of spans and slots are exact
-SLOTS: Final = 256  # of a span
-SLOTS_PER_S: Final = SLOTS * SPANS_PER_S
+from roamcast.errors import CallerError
 
-_by_time: Final = itemgetter(0)
+SPANS_PER_S: Final = 8  # powers of two, so that the borders of spans and slots are exact
+SLOTS_MIN: Final = 256  # of a span
+SLOTS_MAX: Final = 65_536
 
 
 class Due(ABC):
-    """What can be scheduled."""
+    """What can be scheduled. It is in the queue once at most."""
 
-    __slots__ = ()
+    __slots__ = ("after", "due_at_s", "is_queued")
+
+    def __init__(self) -> None:
+        self.due_at_s = 0.0
+        self.after: Due | None = None  # the entry after it
+        self.is_queued = False
 
     @abstractmethod
     def due(self) -> None:
@@ -40,6 +44,7 @@ class ScheduledCall(Due):
     __slots__ = ("_argument", "_callback")
 
     def __init__(self, callback: Callable[[Any], None], argument: Any) -> None:
+        super().__init__()
         self._callback = callback
         self._argument = argument
 
@@ -47,15 +52,13 @@ class ScheduledCall(Due):
         self._callback(self._argument)
 
 
-class QueueEntry:
-    """What is due when, and the entry after it."""
+class Slot(Due):
+    """Where the list of a slot begins."""
 
-    __slots__ = ("after", "t", "what")
+    __slots__ = ()
 
-    def __init__(self, t: float, what: Due | None, after: "QueueEntry | None") -> None:
-        self.t = t
-        self.what = what  # None: here a slot begins
-        self.after = after
+    def due(self) -> None:
+        """Never: it is not an entry."""
 
 
 class Scheduler:
@@ -64,12 +67,13 @@ class Scheduler:
     def __init__(self) -> None:
         self.now = 0.0
         self.events = 0  # calls made so far
+        self._events_before = 0  # calls made before the open span
         self._open_from_s = 0.0  # the open span
         self._open_until_s = 0.0
-        self._slots = [QueueEntry(0.0, None, None) for _ in range(SLOTS)]  # of the open span
+        self._slots = [Slot() for _ in range(SLOTS_MIN)]  # of the open span
+        self._slots_per_s = float(SLOTS_MIN * SPANS_PER_S)
         self._place = 0  # before this one the slots are empty
-        self._spare: QueueEntry | None = None  # entries to be reused, a linked list
-        self._later: dict[int, list[tuple[float, Due]]] = {}  # by number of the span
+        self._later: dict[int, list[Due]] = {}  # by number of the span
         self._spans: list[int] = []  # the numbers of these, a heap
 
     def at(self, t: float, callback: Callable[[Any], None], argument: Any) -> None:
@@ -77,38 +81,35 @@ class Scheduler:
 
     def put(self, t: float, what: Due) -> None:
         """`what.due()` at `t`."""
+        if what.is_queued:
+            raise CallerError(f"scheduler: {what!r} is in the queue already")
+        what.is_queued = True
+        what.due_at_s = t
         if t >= self._open_until_s:
             self._put_later(t, what)
             return
-        place = int((t - self._open_from_s) * SLOTS_PER_S)
-        before = self._slots[place if place > self._place else self._place]
+        place = int((t - self._open_from_s) * self._slots_per_s)
+        before: Due = self._slots[place if place > self._place else self._place]
         after = before.after
-        while after is not None and after.t <= t:  # behind its equals, which were asked for earlier and go first
+        while after is not None and after.due_at_s <= t:  # behind its equals, which were asked for earlier and go first
             before = after
             after = after.after
-        entry = self._spare
-        if entry is None:
-            before.after = QueueEntry(t, what, after)
-        else:
-            self._spare = entry.after
-            entry.t = t
-            entry.what = what
-            entry.after = after
-            before.after = entry
+        what.after = after
+        before.after = what
 
     def _put_later(self, t: float, what: Due) -> None:
         span = int(t * SPANS_PER_S)
         later = self._later.get(span)
         if later is None:
-            self._later[span] = [(t, what)]
+            self._later[span] = [what]
             heappush(self._spans, span)
         else:
-            later.append((t, what))
+            later.append(what)
 
     def next_s(self, until_s: float) -> float:
         """The next instant at which something is due, but no later than `until_s`."""
         slot = self._next_slot(until_s)
-        return until_s if slot is None or slot.after is None else min(slot.after.t, until_s)
+        return until_s if slot is None or slot.after is None else min(slot.after.due_at_s, until_s)
 
     def run(self, until_s: float) -> None:
         """Runs everything due up to and including `until_s`."""
@@ -121,24 +122,23 @@ class Scheduler:
                     break
                 slot = following
                 continue
-            t = entry.t
+            t = entry.due_at_s
             if t > until_s:
                 break
             slot.after = entry.after
-            entry.after = self._spare
-            self._spare = entry
+            entry.after = None
+            entry.is_queued = False
             self.now = t
             self.events += 1
-            what = entry.what
-            assert what is not None
-            what.due()
+            entry.due()
         self.now = until_s
 
-    def _next_slot(self, until_s: float) -> QueueEntry | None:
+    def _next_slot(self, until_s: float) -> Slot | None:
         """The next slot in which something is due; none if nothing is due in the spans that begin by `until_s`."""
         while True:
-            for place in range(self._place, SLOTS):
-                slot = self._slots[place]
+            slots = self._slots
+            for place in range(self._place, len(slots)):
+                slot = slots[place]
                 if slot.after is not None:
                     self._place = place
                     return slot
@@ -147,11 +147,22 @@ class Scheduler:
             self._open_span(heappop(self._spans))
 
     def _open_span(self, span: int) -> None:
+        slots = self._slots  # all are empty
+        if self.events - self._events_before > len(slots) and len(slots) < SLOTS_MAX:
+            slots.extend([Slot() for _ in range(len(slots))])
+            self._slots_per_s = float(len(slots) * SPANS_PER_S)
+        self._events_before = self.events
         self._open_from_s = span / SPANS_PER_S
         self._open_until_s = (span + 1) / SPANS_PER_S
         self._place = 0
         later = self._later.pop(span)
-        later.sort(key=_by_time)
-        for t, what in reversed(later):  # each goes before the entries that its slot has already
-            slot = self._slots[int((t - self._open_from_s) * SLOTS_PER_S)]
-            slot.after = QueueEntry(t, what, slot.after)
+        later.reverse()  # each goes before its equals, which were asked for later
+        for what in later:
+            t = what.due_at_s
+            before: Due = slots[int((t - self._open_from_s) * self._slots_per_s)]
+            after = before.after
+            while after is not None and after.due_at_s < t:
+                before = after
+                after = after.after
+            what.after = after
+            before.after = what

@@ -32,10 +32,10 @@ from roamcast.trace.rows import (
     interest_row,
     lost_row,
     position_row,
-    published_row,
     traffic_row,
     waited_row,
 )
+from roamcast.utility import canonical
 from roamcast.world.adversaries import JUNK, adversaries, adversary_host
 from roamcast.world.causal_workload import CausalWorkload
 from roamcast.world.contact_changes import ContactChanges
@@ -51,7 +51,7 @@ from roamcast.world.processing import carried
 from roamcast.world.radio.medium import Frame, Medium
 from roamcast.world.radio.settings import Surroundings
 from roamcast.world.scenario import Processing, Run, Scenario, run_id
-from roamcast.world.scheduler import Scheduler
+from roamcast.world.scheduler import Due, Scheduler
 from roamcast.world.signal_contacts import signal_links
 from roamcast.world.topology import Topology
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
@@ -134,6 +134,9 @@ class Simulation(Oracle):
         self._published = [0] * scenario.nodes
         self._lives = [0] * scenario.nodes
         self._payloads: dict[int, bytes] = {}
+        self._language = scenario.workload.language
+        self._utility = scenario.workload.utility
+        self._canonical_utility = canonical(self._utility)
         self._asleep = Asleep(scenario.nodes)
         self._droppers = droppers(scenario, run.seed)
         self._adversaries = adversaries(scenario, run.seed)
@@ -168,7 +171,7 @@ class Simulation(Oracle):
             initiated = [] if self._causal is None else self._causal.actions(run.seed)
             actions = agenda(scenario, run.seed) + initiated
         for action in actions:
-            self.scheduler.at(action.t_s, self._act, action)
+            self.scheduler.put(action.t_s, _Doing(self, action))
 
     @property
     def mishaps(self) -> dict[str, int]:
@@ -268,20 +271,20 @@ class Simulation(Oracle):
     def _write_frames(self, second: int) -> None:
         """Everything sent since the last time, in the name of `second`."""
         if not self._raw_frames:
-            for label, tally in self.medium.tallies.items():
+            for total in self.medium.totals:
                 self.recorder.add(
                     traffic_row(
                         float(second),
                         "frame",
                         None,
-                        frames=tally.count,
-                        size_bytes=tally.bytes,
-                        airtime_s=tally.airtime_s,
-                        category=tally.category,
-                        label=label,
+                        frames=total.count,
+                        size_bytes=total.bytes,
+                        airtime_s=total.airtime_s,
+                        category=total.category,
+                        label=total.label,
                     )
                 )
-        self.medium.tallies.clear()
+        self.medium.reset_totals()
 
     # -- nodes and their applications ----------------------------------------------------------------------------
 
@@ -361,7 +364,7 @@ class Simulation(Oracle):
         self._asleep.begin(node, self.scheduler.now)
         self.medium.silence(node)
 
-    def _act(self, action: Action) -> None:
+    def act(self, action: Action) -> None:
         """An application does something. If its node is paused, it waits, and so does what it does after that."""
         node, now = action.node, self.scheduler.now
         host = self._hosts[node]
@@ -377,9 +380,10 @@ class Simulation(Oracle):
         """If the node is down, its application keeps what it wants for later."""
         node = action.node
         protocol = self.protocols[node]
+        if isinstance(action, Publish):
+            self._publish(action)
+            return
         match action:
-            case Publish():
-                self._publish(node, action)
             case Subscribe(interest=interest):
                 self._wanted[node].add(interest)
                 self._record_interest("subscribed", node, interest)
@@ -401,29 +405,22 @@ class Simulation(Oracle):
             language = self.run.scenario.workload.language
             self.recorder.add(interest_row(self.scheduler.now, kind, node, language, str(interest)))
 
-    def _publish(self, node: int, action: Publish) -> None:
+    def _publish(self, action: Publish) -> None:
         now = self.scheduler.now
+        _, node, content, size, cause = action
         protocol = self.protocols[node]
         if protocol is None:
             self.recorder.add(dropped_row(now, node, "publisher-down"))
             return
         self._published[node] += 1
-        size = action.payload_bytes
-        payload = self._payloads.setdefault(size, bytes(size))
-        workload = self.run.scenario.workload
+        payload = self._payloads.get(size)
+        if payload is None:
+            payload = self._payloads[size] = bytes(size)
         number = event_id(node, self._published[node])
-        event = Event(
-            id=number,
-            time_s=now,
-            content=action.content,
-            payload=payload,
-            cause=action.cause,
-            utility=workload.utility,
-            signature=self._signature,
-        )
+        event = Event(number, now, content, payload, cause, self._utility, self._signature)  # by name is slower
         chains = None if self._causal is None else self._causal.published(event)
         shortest_hops = self.topology.distances(node)
-        self.recorder.add(published_row(now, event, workload.language, chains=chains, shortest_hops=shortest_hops))
+        self.recorder.published(now, event, self._language, chains, shortest_hops, self._canonical_utility)
         waited_s = 0.0 if self._causal is None else self._causal.waited_s(event)
         if waited_s:
             self.recorder.add(waited_row(now, event, waited_s))
@@ -436,7 +433,21 @@ class Simulation(Oracle):
         """An application got an event. If it is to react, it publishes later: we are inside the protocol's own call."""
         if self._causal is not None:
             for reaction in self._causal.reactions(node, event):
-                self.scheduler.at(self.scheduler.now + reaction.delay_s, self._act, reaction.publish)
+                self.scheduler.put(self.scheduler.now + reaction.delay_s, _Doing(self, reaction.publish))
+
+
+class _Doing(Due):
+    """What an application is going to do."""
+
+    __slots__ = ("_action", "_simulation")
+
+    def __init__(self, simulation: Simulation, action: Action) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self._action = action
+
+    def due(self) -> None:
+        self._simulation.act(self._action)
 
 
 def carried_event(message: Message | None) -> int | None:

@@ -15,6 +15,7 @@ the cell. Any member that takes a packet does what is due, so no single member m
 
 from typing import Final
 
+from roamcast.interests.matching import matches
 from roamcast.protocols.api import Host
 from roamcast.protocols.batches import batches_of
 from roamcast.protocols.components import Component, Inputs
@@ -78,7 +79,7 @@ class Rendezvous(Component):
             client = following(kept.value)
             if client is not None and kept.owner != publisher and publisher not in client.pruned:
                 wanted = True
-                if client.interest is None or client.interest.matches(event):
+                if client.interest is None or matches(client.interest, event):
                     legs.append(Leg(client.at, kept.owner, point))
         router = self._table.router
         if not wanted:

@@ -2,6 +2,7 @@
 
 from roamcast.events import Event
 from roamcast.interests import Interest
+from roamcast.interests.matching import matches
 from roamcast.protocols.overlays.messages import Want
 
 
@@ -16,7 +17,7 @@ class Wants:
         """Whether a subscription matches the event and, if `by_time`, was made before it by the clocks of producer and
         consumer. What has just been published needs no clocks."""
         return any(
-            (event.time_s >= since_s or not by_time) and interest.matches(event) for interest, since_s, _ in self.rows
+            (event.time_s >= since_s or not by_time) and matches(interest, event) for interest, since_s, _ in self.rows
         )
 
     def may_match(self, advertised: Interest | None) -> bool:

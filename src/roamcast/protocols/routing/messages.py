@@ -36,7 +36,17 @@ class Rreq(Message, frozen=True, tag=0):
 
     def onward(self, destination_sequence: Sequence | None) -> "Rreq":
         """As a relay repeats it, demanding what the relay knows to be newest."""
-        return replace(self, ttl=self.ttl - 1, hops=self.hops + 1, destination_sequence=destination_sequence)
+        return Rreq(  # every node repeats every request once, and `replace` is slow
+            self.ttl - 1,
+            self.hops + 1,
+            self.request_id,
+            self.destination,
+            destination_sequence,
+            self.originator,
+            self.originator_sequence,
+            self.gratuitous,
+            self.destination_only,
+        )
 
 
 class Rrep(Message, frozen=True, tag=1):
@@ -82,7 +92,7 @@ class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
 
     def onward(self) -> "Routed[PayloadT]":
         """As a relay passes it on."""
-        return replace(self, hops=self.hops + 1)
+        return Routed(self.source, self.destination, self.hops + 1, self.attempt, self.payload, self.signature)
 
     def again(self) -> "Routed[PayloadT]":
         """The packet as it is sent again after its link broke."""

@@ -95,19 +95,21 @@ class Router(Component):
 
     def _on_request(self, sender: int, request: Rreq) -> None:
         now_s = self.host.now()
-        if sender in self._blacklist and self._blacklist[sender] > now_s:
+        if self._blacklist and sender in self._blacklist and self._blacklist[sender] > now_s:
             return
         self._meet(sender, now_s)
-        if request.originator == self.host.address or request.hops >= HOPS_MAX:
+        originator = request.originator
+        if originator == self.host.address or request.hops >= HOPS_MAX:
             return
-        if not self._seen.add(request.originator, request.request_id, now_s):
+        if not self._seen.add(originator, request.request_id, now_s):
             return
         hops = request.hops + 1
         reverse_life_s = self.parameters.path_discovery_time_s - 2 * hops * self.parameters.node_traversal_time_s
-        self._learn(request.originator, request.originator_sequence, hops, sender, reverse_life_s)
-        back = self.routes.usable(request.originator, now_s)
-        route = self.routes.usable(request.destination, now_s)
-        if request.destination == self.host.address:
+        self._learn(originator, request.originator_sequence, hops, sender, reverse_life_s)
+        back = self.routes.usable(originator, now_s)
+        destination = request.destination
+        route = self.routes.usable(destination, now_s)
+        if destination == self.host.address:
             if back is not None:
                 self._answer_for_self(request, back)
         elif route is not None and back is not None and self._may_answer(request, route, sender):

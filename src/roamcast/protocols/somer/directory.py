@@ -22,6 +22,7 @@ from mypy_extensions import mypyc_attr
 from roamcast.causal import Role
 from roamcast.events import Event
 from roamcast.interests import Interest
+from roamcast.interests.matching import matches
 from roamcast.protocols.api import NOBODY, Host, Timer
 from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
@@ -88,7 +89,7 @@ class Directory(Component):
         found: list[int] = []
         for root, known in self._known.items():
             interest = known.entry.subscriptions
-            if known.heard_s >= since_s and interest is not None and interest.matches(event):
+            if known.heard_s >= since_s and interest is not None and matches(interest, event):
                 found.append(root)
         return found
 

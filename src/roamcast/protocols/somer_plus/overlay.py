@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 
 from roamcast.causal import Role
 from roamcast.events import Event
+from roamcast.interests.matching import matches
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.somer_plus.messages import Distances, Entry, Leg
 
@@ -94,7 +95,7 @@ class Overlay:
 
     def wanting(self, event: Event) -> list[int]:
         """Roots whose trees want the event, within reach or not."""
-        return [r for r, entry in self.entries.items() if entry.interest is not None and entry.interest.matches(event)]
+        return [r for r, entry in self.entries.items() if entry.interest is not None and matches(entry.interest, event)]
 
     def heirs(self, root: int) -> list[int]:
         """The roots within reach that serve another's tree now: itself, or who absorbed it; some may share it."""

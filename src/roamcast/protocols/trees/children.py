@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from roamcast.events import Event
 from roamcast.interests import Interest, union_all
+from roamcast.interests.matching import matches
 
 
 class Children:
@@ -67,9 +68,9 @@ class Children:
 
     def wanting(self, event: Event) -> list[int]:
         """Those whose subtree wants the event."""
-        if self.proxied is None or not self.proxied.matches(event):
+        if self.proxied is None or not matches(self.proxied, event):
             return []
-        return [c for c, interest in self._interests.items() if interest is not None and interest.matches(event)]
+        return [c for c, interest in self._interests.items() if interest is not None and matches(interest, event)]
 
     def _unite(self) -> None:
         self.proxied = union_all(interest for interest in self._interests.values() if interest is not None)

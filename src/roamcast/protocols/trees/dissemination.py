@@ -39,6 +39,7 @@ from mypy_extensions import mypyc_attr
 
 from roamcast.events import Event
 from roamcast.interests import Interest
+from roamcast.interests.matching import matches
 from roamcast.protocols.api import NOBODY, Host, Message, Timer
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.seen import SeenCache
@@ -209,7 +210,7 @@ class Dissemination(Component):
         since_s = self.host.now() - self._recent_s
         self._recent = [each for each in self._recent if each[0] >= since_s]
         for _, hops, event in self._recent:
-            if interest.matches(event) and (before is None or not before.matches(event)):
+            if matches(interest, event) and (before is None or not matches(before, event)):
                 self.host.send(child, Publication(hops + 1, False, event))
 
     # -- events --------------------------------------------------------------------------------------------------

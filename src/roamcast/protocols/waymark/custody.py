@@ -20,6 +20,7 @@ from math import inf
 from typing import Final
 
 from roamcast.events import Event
+from roamcast.interests.matching import matches
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
@@ -157,7 +158,7 @@ class Custody(Component):
             return
         oldest_s = max(known.wanted_since_s, self.host.now() - self._parameters.custody_s)
         for event, served, born_s in list(self._published.values()):
-            if born_s >= oldest_s and node not in served and known.interest.matches(event):
+            if born_s >= oldest_s and node not in served and matches(known.interest, event):
                 served.add(node)
                 self.keep(event, {node}, 1, 0, born_s)
 

@@ -34,9 +34,9 @@ class Graph(Adjacency):
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
         self._silent = 0  # nodes that their neighbours do not hear any more
-        self._cells: dict[int, list[Known]] = {}  # by `_cell`
-        self._x: list[float] = []
-        self._y: list[float] = []
+        self._cells: dict[int, list[Known]] = {}  # by number of the cell: nodes there, by their places
+        self._viewed = 0  # nodes that were known then
+        self._around: dict[int, tuple[frozenset[int], frozenset[int]]] = {}  # by node: what it was made from, and it
 
     def refresh(self, older_s: float = 0.0) -> None:
         """Everything is worked out anew from now on, unless it is no older than this, or recent and nothing changed."""
@@ -50,29 +50,32 @@ class Graph(Adjacency):
         self._own_links = -1
         self._safe.clear()
         self._loose.clear()
+        self._around.clear()
         self._cells.clear()
         self._find_silent()
         side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
-        xs, ys, cells = self._x, self._y, self._cells
-        xs.clear()
-        ys.clear()
         site = self._host.site
+        is_bounded = site is not None
+        width_m, height_m = (0.0, 0.0) if site is None else (site.width_m, site.height_m)
+        cells = self._cells
         for known in self._records.by_index:
-            x = y = 0.0
             if known.has_place:
                 age_s = now - known.place_s
                 x, y = known.x + known.vx * age_s, known.y + known.vy * age_s
-                if site is not None:
-                    x = min(max(x, 0.0), site.width_m)
-                    y = min(max(y, 0.0), site.height_m)
-                place = _cell(int(x // side_m), int(y // side_m))
-                cell = cells.get(place)
+                if is_bounded:
+                    x = 0.0 if x < 0.0 else x if x < width_m else width_m
+                    y = 0.0 if y < 0.0 else y if y < height_m else height_m
+                known.view_x = x
+                known.view_y = y
+                number = _cell(int(x // side_m), int(y // side_m))
+                cell = cells.get(number)
                 if cell is None:
-                    cells[place] = [known]
+                    cells[number] = [known]
                 else:
                     cell.append(known)
-            xs.append(x)
-            ys.append(y)
+            else:
+                known.view_x = known.view_y = 0.0
+        self._viewed = len(self._records.nodes)
 
     def _find_silent(self) -> None:
         """A node that several others nearby say they cannot hear, and that has said nothing since, has no links."""
@@ -95,14 +98,14 @@ class Graph(Adjacency):
 
     def bit(self, node: int) -> int:
         known = self._records.known.get(node)
-        return 0 if known is None else 1 << known.index
+        return 0 if known is None else known.bit
 
     def bits(self, nodes: frozenset[int] | set[int]) -> int:
         found = 0
         for node in nodes:
             known = self._records.known.get(node)
             if known is not None:
-                found |= 1 << known.index
+                found |= known.bit
         return found
 
     def around(self, node: int) -> frozenset[int]:
@@ -112,10 +115,15 @@ class Graph(Adjacency):
             found = self._links.neighbours()
         else:
             found = self._links.of(node)
-        if known is not None and known.has_place and known.index < len(self._x):
-            nodes = self._records.nodes
-            found = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
-        return found
+        if known is None or not known.has_place or known.index >= self._viewed:
+            return found
+        before = self._around.get(node)
+        if before is not None and before[0] is found:
+            return before[1]
+        nodes = self._records.nodes
+        around = found.union([nodes[index] for index in indices(self.adjacent(known.index, True))])
+        self._around[node] = (found, around)
+        return around
 
     def connected(self) -> int:
         """All nodes to which a path leads from here, as far as is known."""
@@ -179,8 +187,7 @@ class Graph(Adjacency):
         share = self._parameters.reach_possible if loose else self._parameters.reach_safe
         reach_m = share * self._places.reach_m
         limit = reach_m * reach_m
-        xs, ys = self._x, self._y
-        x, y = xs[known.index], ys[known.index]
+        x, y = known.view_x, known.view_y
         side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
         column, row = int(x // side_m), int(y // side_m)
         lacks = known.lacks
@@ -191,17 +198,17 @@ class Graph(Adjacency):
                 if cell is None:
                     continue
                 for other in cell:
-                    index = other.index
-                    dx, dy = xs[index] - x, ys[index] - y
+                    dx = other.view_x - x
+                    dy = other.view_y - y
                     if dx * dx + dy * dy <= limit and other is not known:
-                        if lacks and known.where_s >= other.reborn_s and self._records.nodes[index] in lacks:
+                        if lacks and known.where_s >= other.reborn_s and self._records.nodes[other.index] in lacks:
                             continue
                         if other.lacks and other.where_s >= known.reborn_s and node in other.lacks:
                             continue
-                        found |= 1 << index
+                        found |= other.bit
         return found
 
 
 def _cell(column: int, row: int) -> int:
-    """Two cells that share a number do no harm: distances decide."""
+    """The number of a cell. Cells that are far apart may share one: distances decide anyway."""
     return column * 65_537 + row

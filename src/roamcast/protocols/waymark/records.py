@@ -16,6 +16,7 @@ from typing import Final
 
 from roamcast.events import Event
 from roamcast.interests import Interest
+from roamcast.interests.matching import matches
 from roamcast.protocols.api import Host
 from roamcast.protocols.subscriptions import Subscriptions
 from roamcast.protocols.waymark.messages import AGE_DS_MAX, PLACE_MAX, Want, Where
@@ -32,13 +33,14 @@ class Known:
     """What is known of one node."""
 
     __slots__ = (
-        "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "vx", "vy",
-        "want_mark", "want_number", "want_signature", "wanted_since_s", "where_mark", "where_number", "where_s",
-        "where_signature", "x", "y",
+        "bit", "extra", "has_place", "index", "interest", "lacks", "listed_s", "place_s", "reborn_s", "view_x",
+        "view_y", "vx", "vy", "want_mark", "want_number", "want_signature", "wanted_since_s", "where_mark",
+        "where_number", "where_s", "where_signature", "x", "y",
     )  # fmt: skip
 
     def __init__(self, index: int) -> None:
-        self.index = index  # its bit in sets of nodes
+        self.index = index  # of its bit in sets of nodes
+        self.bit = 1 << index
         self.want_number = 0
         self.want_mark = 0  # 0: no want known
         self.interest: Interest | None = None
@@ -52,6 +54,7 @@ class Known:
         self.has_place = False
         self.x = self.y = self.vx = self.vy = 0.0  # m, m/s
         self.place_s = 0.0  # when it was there
+        self.view_x = self.view_y = 0.0  # where it is expected to be when the graph was last worked out
         self.listed_s = -1e9  # when it listed its neighbours last
         self.extra: tuple[int, ...] = ()
         self.lacks: tuple[int, ...] = ()
@@ -156,7 +159,7 @@ class Records:
         return [
             node
             for node, known in self.known.items()
-            if known.interest is not None and node != me and known.interest.matches(event)
+            if known.interest is not None and node != me and matches(known.interest, event)
         ]
 
     def wants(self, node: int, event: Event, born_s: float) -> bool:
@@ -164,7 +167,7 @@ class Records:
         known = self.known.get(node)
         if known is None or known.interest is None or known.wanted_since_s > born_s:
             return False
-        return known.interest.matches(event)
+        return matches(known.interest, event)
 
     def has_place(self, node: int) -> bool:
         known = self.known.get(node)

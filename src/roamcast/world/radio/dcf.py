@@ -105,7 +105,7 @@ class DcfMedium(Medium):
             sender=sender,
             receiver=receiver,
             message=message,
-            label=message.label,
+            label=self.label_of(message),
             size=size,
             airtime_s=airtime_s,
             rate=rate,

@@ -20,9 +20,16 @@ class IdealFrame(Frame):
     __slots__ = ("medium",)
 
     def __init__(
-        self, medium: "IdealMedium", sender: int, receiver: int, message: Message, size: int, airtime_s: float
+        self,
+        medium: "IdealMedium",
+        sender: int,
+        receiver: int,
+        message: Message,
+        label: str,
+        size: int,
+        airtime_s: float,
     ) -> None:
-        super().__init__(sender, receiver, message, label=message.label, size=size, airtime_s=airtime_s)
+        super().__init__(sender, receiver, message, label=label, size=size, airtime_s=airtime_s)
         self.medium = medium
 
     def due(self) -> None:
@@ -61,6 +68,7 @@ class IdealMedium(Medium):
             sender=sender,
             receiver=receiver,
             message=message,
+            label=self.label_of(message),
             size=size,
             airtime_s=size * 8 / self._rate_bps,
         )

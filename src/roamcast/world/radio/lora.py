@@ -88,6 +88,7 @@ class LoraStation(Due):
     )  # fmt: skip
 
     def __init__(self, medium: "LoraMedium", node: int) -> None:
+        super().__init__()
         self.medium = medium
         self.node = node
         self.listener: Listener | None = None

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from roamcast.protocols.api import NOBODY, Listener, Message
 from roamcast.seeds import Random
@@ -24,6 +24,7 @@ class Frame(Due):
     def __init__(
         self, sender: int, receiver: int, message: Message | None, label: str, size: int, airtime_s: float
     ) -> None:
+        super().__init__()
         self.sender = sender
         self.receiver = receiver  # NOBODY: broadcast
         self.message = message  # None: one of the link's own
@@ -35,13 +36,27 @@ class Frame(Due):
         self.hearers = NO_NODES
 
 
-class Tally:
-    """Frames of one label: how many, how many bytes, how much airtime."""
+class Total:
+    """Frames of one label that all nodes sent since the totals were last reset."""
 
-    __slots__ = ("airtime_s", "bytes", "category", "count")
+    __slots__ = ("airtime_s", "bytes", "category", "count", "label")
 
-    def __init__(self, category: str) -> None:
+    def __init__(self, label: str, category: str) -> None:
+        self.label = label
         self.category = category
+        self.count = 0
+        self.bytes = 0
+        self.airtime_s = 0.0
+
+
+class Tally:
+    """Frames of one label that one node sent: how many, how many bytes, how much airtime."""
+
+    __slots__ = ("airtime_s", "bytes", "category", "count", "total")
+
+    def __init__(self, total: Total) -> None:
+        self.category = total.category
+        self.total = total  # over all nodes
         self.count = 0
         self.bytes = 0
         self.airtime_s = 0.0
@@ -60,7 +75,9 @@ class Medium(ABC):
         self.frame_bytes_max = frame_bytes_max  # the largest message that travels in one frame
         nodes = topology.nodes
         self.on_start: Callable[[Frame], None] | None = None  # called with every frame sent
-        self.tallies: dict[str, Tally] = {}  # since the last flush
+        self.totals: list[Total] = []  # since the last reset; those that are not zero, in order of appearance
+        self._totals: dict[str, Total] = {}  # of all labels so far
+        self._labels: dict[Any, str] = {}  # by type of message; empty: its messages differ in their labels
         self.loads: list[dict[str, Tally]] = [{} for _ in range(nodes)]  # per node, over the whole run
         self.receptions = 0  # broadcasts handed up
         self.receptions_possible = 0  # sum over broadcasts of the sender's degree
@@ -109,25 +126,45 @@ class Medium(ABC):
         self._lost[reason] = self._lost.get(reason, 0) + 1
 
     def _count(self, frame: Frame) -> None:
-        label, size, airtime_s = frame.label, frame.bytes, frame.airtime_s
-        tally = self.tallies.get(label)
-        if tally is None:
-            tally = self.tallies[label] = Tally(_category(frame))
-        tally.count += 1
-        tally.bytes += size
-        tally.airtime_s += airtime_s
-        loads = self.loads[frame.sender]
-        load = loads.get(label)
+        size, airtime_s = frame.bytes, frame.airtime_s
+        load = self.loads[frame.sender].get(frame.label)
         if load is None:
-            load = loads[label] = Tally(tally.category)
+            load = self._new_tally(frame)
         load.count += 1
         load.bytes += size
         load.airtime_s += airtime_s
+        total = load.total
+        if not total.count:
+            self.totals.append(total)
+        total.count += 1
+        total.bytes += size
+        total.airtime_s += airtime_s
         if frame.receiver == NOBODY:
             self.receptions_possible += len(frame.hearers)
         if self.on_start is not None:
             self.on_start(frame)
 
+    def _new_tally(self, frame: Frame) -> Tally:
+        label = frame.label
+        total = self._totals.get(label)
+        if total is None:
+            category = LINK_CATEGORY if frame.message is None else frame.message.category
+            total = self._totals[label] = Total(label, category)
+        tally = self.loads[frame.sender][label] = Tally(total)
+        return tally
 
-def _category(frame: Frame) -> str:
-    return LINK_CATEGORY if frame.message is None else frame.message.category
+    def reset_totals(self) -> None:
+        for total in self.totals:
+            total.count = 0
+            total.bytes = 0
+            total.airtime_s = 0.0
+        self.totals.clear()
+
+    def label_of(self, message: Message) -> str:
+        """The message's name in the trace. Asking a type that was seen before is cheaper than asking a message."""
+        kind: Any = type(message)
+        label = self._labels.get(kind)
+        if label is None:
+            constant = kind.label
+            label = self._labels[kind] = constant if isinstance(constant, str) else ""
+        return label or message.label

@@ -80,6 +80,7 @@ class Station(Due):
     )  # fmt: skip
 
     def __init__(self, medium: "DcfMedium", node: int, difs_s: float, window_min: int) -> None:
+        super().__init__()
         # First what every frame touches at each node that hears it: compiled, these are adjacent in memory.
         self.air_until = 0.0  # a signal, or the node's own, fills its air until then
         self.busy_until = -1.0  # the same, or a reservation heard
