@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,7 @@ workload.tail_s = 5
 DELAY_S = 0.005  # of a hop; long beside what a busy machine adds
 DELIVERY_GAP_MAX = 0.02
 FRAMES_GAP_MAX = 0.1
+BEHIND_S_MAX = 0.1  # an emulation that was later than that is worth another try
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -62,17 +64,19 @@ def deployable() -> list[str]:
     return [name for name, kind in PROTOCOLS.items() if not kind.is_limit]
 
 
-def compare(protocol: str, *, nodes: int, duration_s: float, seed: int) -> Beside:
+def compare(protocol: str, *, nodes: int, duration_s: float, seed: int, tries: int = 1) -> Beside:
+    """Emulates again, up to `tries` times in all, while the machine was late, and takes the one that was least so."""
     with tempfile.TemporaryDirectory() as folder:
-        file, out = Path(folder, "scenario.toml"), Path(folder, "trace")
+        file = Path(folder, "scenario.toml")
         text = SCENARIO.format(protocol=protocol, seed=seed, nodes=nodes, duration_s=duration_s, delay_s=DELAY_S)
         file.write_text(text, encoding="utf-8")
         simulated = summarise(simulate(read_run(file)).recorder.table())
-        command = [sys.executable, "-m", "roamcast", "emulate", str(file), "--out", str(out), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ConfigurationError(done.stderr.strip().splitlines()[-1].removeprefix("roamcast: "))
-        emulated = msgspec.json.decode(done.stdout)
+        emulated: dict[str, Any] = {}
+        for number in range(tries):
+            again = _emulated(file, Path(folder, f"trace{number}"))
+            emulated = min(emulated or again, again, key=lambda each: each["behind_s"])
+            if emulated["behind_s"] <= BEHIND_S_MAX:
+                break
     return Beside(
         protocol=protocol,
         delivery_simulated=simulated["delivery_ratio_reachable"] or 0.0,
@@ -83,3 +87,12 @@ def compare(protocol: str, *, nodes: int, duration_s: float, seed: int) -> Besid
         latency_ms_emulated=emulated["latency_ms_p50"] or 0.0,
         behind_s=emulated["behind_s"],
     )
+
+
+def _emulated(file: Path, out: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "roamcast", "emulate", str(file), "--out", str(out), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ConfigurationError(done.stderr.strip().splitlines()[-1].removeprefix("roamcast: "))
+    answer: dict[str, Any] = msgspec.json.decode(done.stdout)
+    return answer

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from roamcast.live.codec import DropReason
 from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import TraceWriter, write_about
 from roamcast.trace.recorder import Recorder
@@ -20,6 +21,8 @@ from roamcast.trace.tail import START, Position, files_between, latest
 
 COUNTED = ("frame", "load", "lost", "dropped", "structure")
 """The kinds of rows that are the nodes' own."""
+
+ECHO = DropReason.OWN_ADDRESS.value
 
 _KIND = pa.schema([pa.field("kind", pa.string())])
 
@@ -65,6 +68,8 @@ class EmulationTrace:
         partitioning = ds.partitioning(_KIND, flavor="hive")
         dataset = ds.dataset(str(path), schema=SCHEMA, format="parquet", partitioning=partitioning)
         table = dataset.to_table().select(SCHEMA.names)
+        if kind == "lost":  # a machine hears its own broadcasts, which no radio does
+            table = table.filter(pc.not_equal(table["detail"], ECHO))
         since_s = pc.subtract(table["t"], pa.scalar(began_s))
         inside_s = pc.min_element_wise(pc.max_element_wise(since_s, pa.scalar(0.0)), pa.scalar(duration_s))
         table = table.set_column(SCHEMA.get_field_index("t"), SCHEMA.field("t"), inside_s)
