@@ -92,7 +92,9 @@ def test_a_crash_is_a_kill_a_return_a_new_process_and_a_pause_a_stop(tmp_path: P
     away = "from_s = 4, until_s = 7"
     incidents = f'[{{ what = "crash", node = 1, {away} }}, {{ what = "pause", node = 2, {away} }}]'
     scenario = SCENARIO.replace("range_m = 200", "range_m = 500").replace("selectivity = 0.5", "selectivity = 1.0")
-    emulated(tmp_path, f'{scenario}security.protection = "sealed"\nfaults.incidents = {incidents}\n', "--duration", "12")
+    emulated(
+        tmp_path, f'{scenario}security.protection = "sealed"\nfaults.incidents = {incidents}\n', "--duration", "12"
+    )
     trace = roamcast.read_trace(tmp_path / "trace")
     assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "return"]
     got = {node: [row for row in trace.rows("delivered").to_pylist() if row["node"] == node] for node in (1, 2)}

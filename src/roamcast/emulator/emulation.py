@@ -359,7 +359,7 @@ class Emulation:
         node.lives += 1
         node.held.clear()
         node.is_released = False
-        words = ["--held", "--address", str(number), "--json", "--protocol", self._run.protocol]
+        words = ["node", "--held", "--address", str(number), "--json", "--protocol", self._run.protocol]
         words += ["--plain"] if self._key is None else ["--key", str(self._key)]
         words += ["--broadcast", GROUP, "--language", scenario.workload.language]
         words += ["--site", "{}x{}".format(*scenario.area_m), "--range", str(scenario.radio.range_m)]

@@ -63,9 +63,9 @@ class Machines:
             self.close()
             raise
 
-    def start(self, machine: int, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """A `roamcast node` in the machine; its standard input and output are pipes."""
-        command = ["nsenter", "-t", str(self._holders[machine].pid), "-n", sys.executable, "-m", "roamcast", "node"]
+    def start(self, machine: int, words: Sequence[str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        """A `roamcast` command in the machine, such as `node …`; its standard input and output are pipes."""
+        command = ["nsenter", "-t", str(self._holders[machine].pid), "-n", sys.executable, "-m", "roamcast"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.Popen(
             [*command, *words],
@@ -74,6 +74,7 @@ class Machines:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             preexec_fn=_begin,
+            pass_fds=pass_fds,
         )
 
     def close(self) -> None:
