@@ -6,7 +6,7 @@ import pytest
 from roamcast.checkers.receipts import ReceiptCounts, judge
 from roamcast.delivery.custody import MISSING_MAX, NEIGHBOURS_MAX
 from roamcast.delivery.layer import DeliveryLayer
-from roamcast.delivery.messages import IDS_MAX, KINDS, Beat, Carried, Carry, Fetch, Records, Want
+from roamcast.delivery.messages import IDS_MAX, KINDS, Beat, Carried, Carry, Fetch, RecordUpdate, Want
 from roamcast.delivery.registry import NODES_MAX
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.errors import ConfigurationError
@@ -201,7 +201,7 @@ def test_a_stranger_cannot_grow_memory() -> None:
     for stranger in range(10, 3000):
         layer.on_message(stranger, Beat(stranger, 0, tuple(event_id(stranger, n + 1) for n in range(IDS_MAX)), 1))
         want = Want(stranger, 1, 1, Intervals.of((stranger, stranger + 1)), is_ordered=False, age_s=0.0)
-        layer.on_message(stranger, Records((want,), ()))
+        layer.on_message(stranger, RecordUpdate((want,), ()))
     assert layer.custody.missing <= MISSING_MAX
     assert len(layer.custody._neighbours) <= NEIGHBOURS_MAX
     assert len(layer.registry._wants) <= NODES_MAX

@@ -16,7 +16,7 @@ from roamcast.live.discovery import MENTIONS_MAX
 from roamcast.live.endpoints import Endpoint, HeardEndpoints, open_socket, parse_endpoint
 from roamcast.live.interfaces import present
 from roamcast.live.keys import new_ring, write_ring
-from roamcast.live.node import Delivery, Node, NodeSettings
+from roamcast.live.node import Delivery, LiveNode, NodeSettings
 from roamcast.live.notices import Notice
 from roamcast.live.paths import Paths
 from roamcast.live.ports import multicast_groups
@@ -165,11 +165,11 @@ class OnLoopback:
 
     def __init__(self) -> None:
         self.port = next(ports)
-        self.nodes: list[Node] = []
+        self.nodes: list[LiveNode] = []
         self.notices: list[list[Notice]] = []
         self.got: list[list[int | float | str]] = []
 
-    async def add(self, address: int, key: Path | None = None) -> Node:
+    async def add(self, address: int, key: Path | None = None) -> LiveNode:
         got: list[int | float | str] = []
         notices: list[Notice] = []
 
@@ -177,7 +177,7 @@ class OnLoopback:
             got.append(delivery.event.content)
 
         settings = NodeSettings(address=address, interfaces=("lo",), port=self.port, key=key)
-        node = await Node.open(settings, receive, on_notice=notices.append)
+        node = await LiveNode.open(settings, receive, on_notice=notices.append)
         self.nodes.append(node)
         self.got.append(got)
         self.notices.append(notices)

@@ -13,7 +13,7 @@ from roamcast.live.codec import DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX
 from roamcast.live.identity import Certificate, new_identity
 from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.secret_files import write_secret
-from roamcast.testing.namespaces import Fleet, LiveNode, NamespaceMachines, why_impossible
+from roamcast.testing.namespaces import Fleet, NamespaceMachines, NamespaceNode, why_impossible
 
 IMPOSSIBLE = why_impossible()
 pytestmark = pytest.mark.skipif(IMPOSSIBLE is not None, reason=str(IMPOSSIBLE))
@@ -28,7 +28,7 @@ class Scene:
         self.machines = NamespaceMachines(count)
         self.address: dict[int, int] = {}  # of the node on a machine
         self.machine: dict[int, int] = {}  # of a node
-        self.nodes: dict[int, LiveNode] = {}  # by machine
+        self.nodes: dict[int, NamespaceNode] = {}  # by machine
         self._folder = folder
         self._fleet: Fleet | None = None
 

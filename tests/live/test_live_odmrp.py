@@ -7,7 +7,7 @@ import pytest
 
 from roamcast.interests import parse_interest
 from roamcast.interests.content import write
-from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.live.node import Delivery, LiveNode, NodeSettings, parse_content
 from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
 from roamcast.trace.summary import summarise
@@ -35,7 +35,7 @@ async def tournament(folder: Path, advertisement: bool) -> dict[int, list[Delive
     """Nodes 0 (a client) and 7 (a broker) publish; 6 (a client), 4 (a client) and 3 (a broker) subscribe."""
     endpoints = free_endpoints(NODES)
     got: dict[int, list[Delivery]] = {address: [] for address in range(NODES)}
-    nodes: list[Node] = []
+    nodes: list[LiveNode] = []
     for address in range(NODES):
         peers = tuple(endpoints[beside] for beside in (address - 1, address + 1) if 0 <= beside < NODES)
         settings = NodeSettings(
@@ -47,7 +47,7 @@ async def tournament(folder: Path, advertisement: bool) -> dict[int, list[Delive
             peers=peers,
             trace=folder / str(address),
         )
-        nodes.append(await Node.open(settings, got[address].append))
+        nodes.append(await LiveNode.open(settings, got[address].append))
     nodes[6].subscribe(parse_interest("content", "/PGMFORUM[player = 'woods' and hole > 9]"))
     nodes[4].subscribe(parse_interest("content", "/PGMFORUM[hole <= 9]"))
     nodes[3].subscribe(parse_interest("content", "/PGMFORUM"))

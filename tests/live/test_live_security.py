@@ -8,7 +8,7 @@ import pytest
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals
 from roamcast.live.keys import new_ring, write_ring
-from roamcast.live.node import Delivery, Node, NodeSettings
+from roamcast.live.node import Delivery, LiveNode, NodeSettings
 from roamcast.testing.endpoints import free_endpoints
 
 
@@ -23,7 +23,7 @@ async def scene(folder: Path) -> None:
         got[address].append(int(delivery.event.content))
 
     nodes = [
-        await Node.open(
+        await LiveNode.open(
             NodeSettings(
                 address=address,
                 listen=end,
@@ -67,7 +67,7 @@ def test_nodes_with_the_same_key_talk_and_others_are_not_heard(tmp_path: Path) -
 )
 def test_plain_datagrams_do_not_leave_the_machine_unless_allowed(settings: NodeSettings) -> None:
     async def start() -> None:
-        await Node.open(settings, lambda delivery: None)
+        await LiveNode.open(settings, lambda delivery: None)
 
     with pytest.raises(ConfigurationError, match="none given, so anybody in range could read and forge"):
         asyncio.run(start())
@@ -78,7 +78,7 @@ def test_a_key_of_another_network_is_refused(tmp_path: Path) -> None:
     settings = NodeSettings(address=1, peers=(("127.0.0.1", 9),), key=tmp_path / "net.key")
 
     async def start() -> None:
-        await Node.open(settings, lambda delivery: None)
+        await LiveNode.open(settings, lambda delivery: None)
 
     with pytest.raises(ConfigurationError, match="is of network 'elsewhere', not 'roamcast'"):
         asyncio.run(start())

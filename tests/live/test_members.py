@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from roamcast.delivery.messages import Carried, Carry, Records, Want
+from roamcast.delivery.messages import Carried, Carry, RecordUpdate, Want
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event, event_id
 from roamcast.interests import parse_interest
@@ -17,7 +17,7 @@ from roamcast.live.authority import new_authority
 from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, DatagramKind
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
 from roamcast.live.keys import new_ring, read_ring, write_ring
-from roamcast.live.node import Delivery, Node, NodeSettings
+from roamcast.live.node import Delivery, LiveNode, NodeSettings
 from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
 from roamcast.live.sealing import SEAL_BYTES
 from roamcast.live.secret_files import write_secret
@@ -41,7 +41,7 @@ class Members:
         self.folder = folder
         self.authority = new_authority("roamcast")
         self.ring = new_ring("roamcast", 0.0, self.authority.public)
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, LiveNode] = {}
         self.got: dict[str, list[tuple[int, Any]]] = {}
         self.modulators: list[int | None] = []
         write_ring(folder / "net.key", self.ring)
@@ -55,7 +55,7 @@ class Members:
         write_secret(self.folder / f"{name}.node", identity, "identity")
         return identity
 
-    async def open(self, name: str, listen: tuple[str, int], peers: list[tuple[str, int]], **more: Any) -> Node:
+    async def open(self, name: str, listen: tuple[str, int], peers: list[tuple[str, int]], **more: Any) -> LiveNode:
         settings = NodeSettings(
             address=read_identity(self.folder / f"{name}.node").address,
             language="topics",
@@ -71,7 +71,7 @@ class Members:
             self.got[name].append((delivery.event.publisher, delivery.event.content))
             self.modulators.append(delivery.modulated_by)
 
-        node = self.nodes[name] = await Node.open(settings, take)
+        node = self.nodes[name] = await LiveNode.open(settings, take)
         return node
 
     async def line(self, *names: str) -> None:
@@ -152,7 +152,7 @@ def test_repaired_events_keep_their_publishers_signature(tmp_path: Path) -> None
         want = Want(alice, 2**40, 1, parse_interest("topics", "**"), is_ordered=False, age_s=0.0, signature=bytes(64))
         for event in (forged, signed_by_mallory):
             members.nodes["mallory"]._host.link.broadcast(Carry((Carried(event, 0.0, 1),), ()))
-        members.nodes["mallory"]._host.link.broadcast(Records((want,), ()))
+        members.nodes["mallory"]._host.link.broadcast(RecordUpdate((want,), ()))
         await members.until(lambda: sum(members.lost("bob").values()) >= 3)
         assert members.lost("bob").keys() >= {"unsigned", "forged statement"}
         assert len(members.got["bob"]) == 1
@@ -351,7 +351,7 @@ def test_a_node_without_an_identity_is_told_how_to_get_one(tmp_path: Path) -> No
     peers = (("127.0.0.1", 9),)
 
     async def start(**more: Any) -> None:
-        await Node.open(
+        await LiveNode.open(
             NodeSettings(language="topics", peers=peers, key=tmp_path / "net.key", **more), lambda delivery: None
         )
 

@@ -8,7 +8,7 @@ import pytest
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Intervals, Topics
 from roamcast.live.endpoints import HeardEndpoints, parse_endpoint
-from roamcast.live.node import Delivery, Node, NodeSettings, parse_content
+from roamcast.live.node import Delivery, LiveNode, NodeSettings, parse_content
 from roamcast.testing.endpoints import free_endpoints
 from roamcast.trace.files import read_trace
 from roamcast.trace.summary import summarise
@@ -22,7 +22,7 @@ async def exchange(folder: Path) -> tuple[Delivery, dict[int, dict[str, object]]
         NodeSettings(address=1, listen=here, peers=(there,), trace=folder / "1"),
         NodeSettings(address=2, listen=there, peers=(here,), trace=folder / "2", parameters={"jitter_s": "0"}),
     ]
-    publisher, subscriber = [await Node.open(chosen, deliveries.put_nowait) for chosen in settings]
+    publisher, subscriber = [await LiveNode.open(chosen, deliveries.put_nowait) for chosen in settings]
     subscriber.subscribe(Intervals.of((0, 10)))
     publisher.publish(50, b"not wanted")
     publisher.publish(5, b"wanted")
@@ -60,7 +60,7 @@ def test_live_traces_can_be_summarised_like_simulated_ones(tmp_path: Path) -> No
 
 async def journey(folder: Path) -> None:
     settings = NodeSettings(address=1, peers=(("127.0.0.1", 9),), position=(0.0, 0.0), trace=folder / "1")
-    node = await Node.open(settings, lambda delivery: None)
+    node = await LiveNode.open(settings, lambda delivery: None)
     node.move((30.0, 40.0))
     with pytest.raises(ConfigurationError, match="must be finite"):
         node.move((float("nan"), 0.0))
@@ -75,7 +75,7 @@ def test_a_node_that_moves_leaves_its_path_in_the_trace(tmp_path: Path) -> None:
 
 
 async def refused_settings(settings: NodeSettings) -> None:
-    await Node.open(settings, lambda delivery: None)
+    await LiveNode.open(settings, lambda delivery: None)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_settings_that_make_no_sense_are_refused(settings: NodeSettings, expecte
 
 def test_an_application_is_told_what_it_cannot_ask_for() -> None:
     async def ask() -> None:
-        node = await Node.open(NodeSettings(address=1, peers=(("127.0.0.1", 9),)), lambda delivery: None)
+        node = await LiveNode.open(NodeSettings(address=1, peers=(("127.0.0.1", 9),)), lambda delivery: None)
         try:
             with pytest.raises(ConfigurationError, match=r"'1\.\.2' is not subscribed"):
                 node.unsubscribe(Intervals.of((1, 2)))

@@ -100,9 +100,9 @@ def test_paths_among_brokers_come_from_probes(spark: SparkSession) -> None:
 def test_overhead_counts_rows_of_topology_tables_after_the_start(spark: SparkSession) -> None:
     frame = partial(Record, kind="frame", count=1, category="maintenance")
     records = [
-        frame(t=5.0, bytes=99_999, detail="Topology"),
-        frame(t=70.0, bytes=15_000, detail="Topology"),
-        frame(t=75.0, bytes=5_000, detail="Topology"),
+        frame(t=5.0, bytes=99_999, detail="TopologyRows"),
+        frame(t=70.0, bytes=15_000, detail="TopologyRows"),
+        frame(t=75.0, bytes=5_000, detail="TopologyRows"),
         frame(t=80.0, bytes=77_777, detail="Seek"),
         Record(160.0, "end", count=100),
     ]

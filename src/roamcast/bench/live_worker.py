@@ -132,13 +132,13 @@ async def _paced(rate: float, count: int, send: Callable[[int], Any]) -> None:
 
 
 async def udp_subscriber(port: int, receive: Receive, ended: asyncio.Event) -> None:
-    class Protocol(asyncio.DatagramProtocol):
+    class Receiver(asyncio.DatagramProtocol):
         def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
             receive(data)
 
     loop = asyncio.get_running_loop()
     endpoint = open_socket(("127.0.0.1", port), None)
-    transport, _ = await loop.create_datagram_endpoint(Protocol, sock=endpoint)
+    transport, _ = await loop.create_datagram_endpoint(Receiver, sock=endpoint)
     print("ready", flush=True)
     await ended.wait()
     transport.close()

@@ -76,7 +76,7 @@ def flood_watch(
 
 
 async def _demo(seed: int, page: str, seconds: float, out: Path, *, emulated: bool) -> None:
-    from roamcast.apps.flood_watch.demo import TEAMS, Demo
+    from roamcast.apps.flood_watch.demo import TEAMS, FloodWatchDemo
 
     host, _, port = page.rpartition(":")
     pages = [f"{host}:{int(port) + number if int(port) else 0}" for number in range(len(TEAMS))]
@@ -86,7 +86,7 @@ async def _demo(seed: int, page: str, seconds: float, out: Path, *, emulated: bo
         await demonstrate(seed, pages, seconds, out, typer.echo)
         typer.echo(f"recording: {out}")
         return
-    async with Demo(seed, pages) as demo:
+    async with FloodWatchDemo(seed, pages) as demo:
         for team, url in zip(demo.teams, demo.urls, strict=True):
             typer.echo(f"{team.name}: {url}")
         try:

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from roamcast.apps.golf_forum.course import Course
-from roamcast.apps.golf_forum.demo import Demo
+from roamcast.apps.golf_forum.demo import GolfForumDemo
 from roamcast.apps.golf_forum.pages import serving
 from roamcast.apps.golf_forum.participant import Device, Participant
 from roamcast.apps.golf_forum.simulated import simulated_story
@@ -88,7 +88,7 @@ def golf_forum(
 
 async def _demo(options: Mapping[str, Any]) -> None:
     course = Course(holes=options["holes"], visitors=options["visitors"], seed=options["seed"])
-    demo = Demo(course, seed=options["seed"], listen=options["page"])
+    demo = GolfForumDemo(course, seed=options["seed"], listen=options["page"])
     say = _teller(options["as_json"])
     ended = _ended()
     async with demo.running():

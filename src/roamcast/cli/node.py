@@ -31,10 +31,10 @@ from roamcast.doors.gate import is_internal
 from roamcast.doors.opening import open_doors
 from roamcast.errors import ConfigurationError
 from roamcast.interests import Interest, parse_interest
-from roamcast.library.nodes import Node as SharedNode
+from roamcast.library.nodes import Node
 from roamcast.live.endpoints import PORT
 from roamcast.live.loop import run
-from roamcast.live.node import Delivery, Node, parse_content
+from roamcast.live.node import Delivery, LiveNode, parse_content
 from roamcast.live.notices import Level, Notice
 
 LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
@@ -179,8 +179,8 @@ class _Application:
         self._printer = Printer(plan.as_json, plan.log, broken)
         self._failure: Exception | None = None  # of a command
         self._wanted: list[Interest] = []  # here, not by clients of doors
-        self._shared: SharedNode | None = None  # what doors see of the node
-        self._node: Node | None = None
+        self._shared: Node | None = None  # what doors see of the node
+        self._node: LiveNode | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -190,7 +190,7 @@ class _Application:
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
         if plan.held:
             await self._hold()
-        node = await Node.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
+        node = await LiveNode.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
         self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
@@ -216,11 +216,11 @@ class _Application:
         await asyncio.get_running_loop().run_in_executor(None, _read_line)
 
     @contextlib.asynccontextmanager
-    async def _doors(self, node: Node) -> AsyncIterator[None]:
+    async def _doors(self, node: LiveNode) -> AsyncIterator[None]:
         if self._plan.doors.is_empty:
             yield
             return
-        self._shared = SharedNode.share(node)
+        self._shared = Node.share(node)
         async with open_doors(self._shared, self._plan.doors, self._printer.noticed):
             yield
 
@@ -241,7 +241,7 @@ class _Application:
         acknowledge = partial(self._node.durability.acknowledge, delivery.subscription, delivery.event.id)
         self._printer.delivered(delivery, partial(asyncio.get_running_loop().call_soon_threadsafe, acknowledge))
 
-    def _subscribe(self, node: Node, interest: Interest) -> None:
+    def _subscribe(self, node: LiveNode, interest: Interest) -> None:
         """With a journal a subscription is durable, under its own text as its name."""
         durable = node.settings.journal is not None
         self._wanted.append(interest)
@@ -254,7 +254,7 @@ class _Application:
             self._wanted.remove(interest)
             raise
 
-    def _unsubscribe(self, node: Node, interest: Interest) -> None:
+    def _unsubscribe(self, node: LiveNode, interest: Interest) -> None:
         if interest not in self._wanted:
             raise ConfigurationError(f"interest: {str(interest)!r} is not subscribed")
         if node.settings.journal is not None or self._plan.ordered:
@@ -269,7 +269,7 @@ class _Application:
         if self._failure is not None:
             raise self._failure
 
-    def _reload(self, node: Node) -> None:
+    def _reload(self, node: LiveNode) -> None:
         """Takes over what changed in the configuration file, the key and the identity; a mistake changes nothing."""
         self._service.reloading()
         try:
@@ -287,7 +287,7 @@ class _Application:
             self._printer.refused(ConfigurationError(f"not reloaded: {text}"))
         self._service.ready(f"node {node.settings.address} runs {node.settings.protocol}")
 
-    def _follow(self, node: Node, plan: NodePlan) -> None:
+    def _follow(self, node: LiveNode, plan: NodePlan) -> None:
         before = self._plan
         self._plan = plan
         self._printer.log = plan.log
@@ -305,7 +305,7 @@ class _Application:
         self._failure = BrokenPipeError(errno.EPIPE, "no reader")
         self._end.set()
 
-    def _command(self, node: Node, line: str) -> None:
+    def _command(self, node: LiveNode, line: str) -> None:
         try:
             self._obey(node, line.strip())
         except ConfigurationError as error:
@@ -314,7 +314,7 @@ class _Application:
             self._failure = error
             self._end.set()
 
-    def _obey(self, node: Node, line: str) -> None:
+    def _obey(self, node: LiveNode, line: str) -> None:
         language = self._plan.settings.language
         command, _, rest = line.partition(" ")
         rest = rest.strip()

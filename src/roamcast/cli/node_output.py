@@ -19,7 +19,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.host import Failure
-from roamcast.live.node import Delivery, Node
+from roamcast.live.node import Delivery, LiveNode
 from roamcast.live.notices import Level, Notice
 
 FORMATS = ("auto", "text", "json", "journal")
@@ -79,7 +79,7 @@ class Printer:
     def held(self) -> None:
         self._print("held", {}, "waits for a line")
 
-    def started(self, node: Node) -> None:
+    def started(self, node: LiveNode) -> None:
         settings = node.settings
         security = "plain" if settings.key is None else "sealed" if settings.identity is None else "sealed and signed"
         interfaces = node.discovery.interfaces
@@ -127,7 +127,7 @@ class Printer:
         text = " ".join(filter(None, (f"{event.publisher}:", content, said, f"({how})")))
         self._print("delivered", fields, text, then)
 
-    def counters(self, kind: str, node: Node) -> None:
+    def counters(self, kind: str, node: LiveNode) -> None:
         counters = node.counters() | {"output_lost": self._lines.lost}
         shown = "; ".join(f"{name} {_shown(value)}" for name, value in counters.items() if value not in ({}, 0))
         self._print(kind, counters, f"{kind}: {shown}")

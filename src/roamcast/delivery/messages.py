@@ -18,7 +18,7 @@ RECORDS_MAX: Final = 64
 """Records in one message."""
 
 RANGES_MAX: Final = 64
-"""Ranges of numbers in one `Progress`."""
+"""Ranges of numbers in one `PublisherProgress`."""
 
 EventNumber = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Ids = Annotated[tuple[EventId, ...], Meta(max_length=IDS_MAX)]
@@ -44,7 +44,7 @@ class Want(msgspec.Struct, frozen=True, array_like=True):
         return () if self.interest is None else (self.interest,)
 
 
-class Progress(msgspec.Struct, frozen=True, array_like=True):
+class PublisherProgress(msgspec.Struct, frozen=True, array_like=True):
     """Which of its events a publisher offers. With it a subscriber tells a lost event from a number never used."""
 
     node: Address
@@ -58,13 +58,13 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
     signed: ClassVar[tuple[str, ...]] = ("node", "life", "version", "ranges")
 
 
-class Records(Message, frozen=True, tag=112):
+class RecordUpdate(Message, frozen=True, tag=112):
     """What the sender knows of others' interests and progress, or a part of it."""
 
     category: ClassVar[Category] = "publish_subscribe"
 
     wants: Annotated[tuple[Want, ...], Meta(max_length=RECORDS_MAX)]
-    progress: Annotated[tuple[Progress, ...], Meta(max_length=RECORDS_MAX)]
+    progress: Annotated[tuple[PublisherProgress, ...], Meta(max_length=RECORDS_MAX)]
 
 
 class Beat(Message, frozen=True, tag=113):
@@ -113,5 +113,5 @@ class Carry(Message, frozen=True, tag=117):
     gone: Ids  # which the sender does not have any more
 
 
-MESSAGES: Final[Any] = Records | Beat | Ask | Offer | Fetch | Carry
-KINDS: Final = frozenset((Records, Beat, Ask, Offer, Fetch, Carry))
+MESSAGES: Final[Any] = RecordUpdate | Beat | Ask | Offer | Fetch | Carry
+KINDS: Final = frozenset((RecordUpdate, Beat, Ask, Offer, Fetch, Carry))

@@ -1,10 +1,10 @@
 """Order per publisher: holds an event back until those before it have come, or will not come.
 
-A publisher numbers its events upward, and says in its `Progress` which numbers it offers. So a number between two
-events is either offered, and then it is worth waiting for, or was never meant for anybody. Event n is passed on when
-every number below it that its publisher offers is accounted for: passed on, or known here and of no interest. Without
-word from the publisher, or if an event does not come, the wait ends after `wait_s`, and what comes later than an event
-with a higher number is dropped. Numbers directly after the last one passed on need no word from the publisher.
+A publisher numbers its events in ascending order and lists in its `PublisherProgress` which numbers it offers. A gap
+between two numbers is therefore either an event worth waiting for or a number that was never used. Event n is passed on
+once every lower number on offer is accounted for: either passed on already, or known here and of no interest. Without
+a `PublisherProgress`, or if an event does not arrive, the wait ends after `wait_s`; an event that then arrives after
+one with a higher number is dropped. The number directly after the last one passed on never waits.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
-from roamcast.delivery.messages import RANGES_MAX, RECORDS_MAX, Progress, Records, Want
+from roamcast.delivery.messages import RANGES_MAX, RECORDS_MAX, PublisherProgress, RecordUpdate, Want
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.events import Event
 from roamcast.interests import Interest, union_all
@@ -32,7 +32,7 @@ BYTES_MAX: Final = 4 << 20
 WANT_BYTES_MAX: Final = 128 * 1024
 """Of one node's interests, encoded."""
 
-Record = Want | Progress
+Record = Want | PublisherProgress
 
 
 class RegistryTimer(StrEnum):
@@ -69,7 +69,7 @@ class Registry(Component):
         self.refused = 0
 
     def declare(self, inputs: Inputs) -> None:
-        inputs.on(Records, self._on_records)
+        inputs.on(RecordUpdate, self._on_records)
         inputs.on_timer(RegistryTimer.SHARE, self._share)
         inputs.on_timer(RegistryTimer.REFRESH, self._refresh)
 
@@ -114,12 +114,12 @@ class Registry(Component):
         if newest != self._ranges:
             self._ranges = newest
             self._version += 1
-            self._enter(Progress(self.host.address, self._life, self._version, newest, 0.0), 0)
+            self._enter(PublisherProgress(self.host.address, self._life, self._version, newest, 0.0), 0)
 
     def progress(self, publisher: int) -> tuple[tuple[int, int], ...] | None:
         """Which numbers the publisher says it offers; None if it has not said so."""
         known = self._progress.get(publisher)
-        return known.record.ranges if known is not None and type(known.record) is Progress else None
+        return known.record.ranges if known is not None and type(known.record) is PublisherProgress else None
 
     def compare(self, digest: int) -> None:
         """A neighbour has said which records it knows."""
@@ -138,7 +138,7 @@ class Registry(Component):
                     self._bytes -= table.pop(node).size_bytes
                     self._update(table is self._wants)
 
-    def _on_records(self, sender: int, message: Records) -> None:
+    def _on_records(self, sender: int, message: RecordUpdate) -> None:
         for want in message.wants:
             self._learn(want)
         for progress in message.progress:
@@ -212,11 +212,11 @@ class Registry(Component):
             if which not in told:
                 told.append(which)
                 left_bytes -= sum(encoded_bytes(record) for record in self._records([which]))
-        room = room_bytes(self.host, Records((), ()))
+        room = room_bytes(self.host, RecordUpdate((), ()))
         for batch in batches(self._records(told), encoded_bytes, room, RECORDS_MAX):
             wants = tuple([record for record in batch if type(record) is Want])
-            progress = tuple([record for record in batch if type(record) is Progress])
-            self.host.broadcast(Records(wants, progress))
+            progress = tuple([record for record in batch if type(record) is PublisherProgress])
+            self.host.broadcast(RecordUpdate(wants, progress))
 
     def _records(self, which: list[tuple[bool, int]]) -> list[Record]:
         found: list[Record] = []
@@ -242,7 +242,7 @@ def _aged(record: Record, age_s: float) -> Record:
             age_s=age_s,
             signature=record.signature,
         )
-    assert type(record) is Progress
-    return Progress(
+    assert type(record) is PublisherProgress
+    return PublisherProgress(
         record.node, record.life, record.version, record.ranges, age_s=age_s, signature=record.signature
     )

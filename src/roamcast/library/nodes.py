@@ -84,7 +84,7 @@ class Node:
     ) -> None:
         """The arguments are the options of `roamcast node`; endpoints are "HOST:PORT". Without peers and a broadcast
         address the node finds its neighbours on the machine's interfaces, unless `discover` is False. The address may
-        follow from the identity. `repair` and `journal` are explained in the guide, "Delivery you can count on".
+        follow from the identity. `repair` and `journal` are explained in the guide, "Reliable delivery".
         `schemas` are XML Schema files with more event types for documents. `on_activity` is told of events that are
         heard and of what the protocol does, while it happens."""
         if language not in LANGUAGES:
@@ -124,10 +124,10 @@ class Node:
         self._subscriptions: list[Subscription] = []
         self._named = 0
         self._observers: list[Callable[[live.Delivery], None]] = []
-        self._node: live.Node | None = None
+        self._node: live.LiveNode | None = None
 
     @classmethod
-    def share(cls, running: live.Node) -> Self:
+    def share(cls, running: live.LiveNode) -> Self:
         """A node that somebody else has opened and will close. Its owner calls `deliver` with every delivery."""
         node = cls.__new__(cls)
         node._settings = running.settings
@@ -141,7 +141,7 @@ class Node:
     async def __aenter__(self) -> Self:
         if self._node is not None:
             raise ConfigurationError("node: it runs already")
-        self._node = await live.Node.open(
+        self._node = await live.LiveNode.open(
             self._settings, self.deliver, on_refused=self._refused, on_activity=self._on_activity
         )
         return self
@@ -318,7 +318,7 @@ class Node:
         self._running.set_parameters(dict(parameters))
 
     @property
-    def _running(self) -> live.Node:
+    def _running(self) -> live.LiveNode:
         if self._node is None:
             raise ConfigurationError("node: it is not running; use `async with roamcast.Node(...) as node`")
         return self._node

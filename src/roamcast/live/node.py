@@ -36,7 +36,7 @@ from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 from roamcast.trace.utility import parse_utility
 
-__all__ = ["Delivery", "Node", "NodeSettings", "parse_content"]
+__all__ = ["Delivery", "LiveNode", "NodeSettings", "parse_content"]
 
 RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can change while a node runs
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
@@ -85,7 +85,7 @@ def _topic(text: str) -> str:
     return text
 
 
-class Node:
+class LiveNode:
     """One running node; `open` makes one, `close` ends it."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Node:
         on_notice: Callable[[Notice], None] = lambda notice: None,
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
         on_activity: Callable[[Activity], None] | None = None,
-    ) -> "Node":
+    ) -> "LiveNode":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
         `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
         `on_refused` of channels whose modulator is not run, and why, `on_activity` of events that are heard and of what

@@ -65,7 +65,7 @@ def mean_path(trace: DataFrame) -> DataFrame:
 def topology_kbps(trace: DataFrame) -> DataFrame:
     """Per run the rate at which rows of topology tables are sent, per broker, once the start is over."""
     end = of_kind(trace, "end").groupBy(RUN).agg(f.max("t").alias("end"))
-    sent = of_kind(trace, "frame").where((f.col("detail") == "Topology") & (f.col("t") >= STEADY_S))
+    sent = of_kind(trace, "frame").where((f.col("detail") == "TopologyRows") & (f.col("t") >= STEADY_S))
     total = sent.groupBy(RUN).agg(f.sum("bytes").alias("bytes"))
     per_s = f.coalesce(f.col("bytes"), f.lit(0)) * 8 / 1000 / BROKERS / (f.col("end") - STEADY_S)
     return end.join(total, RUN, "left").select(RUN, per_s.alias("value"))

@@ -106,7 +106,7 @@ def _port(machine: int, lan: int) -> str:
     return f"port{lan}-{machine}"
 
 
-class LiveNode:
+class NamespaceNode:
     """A `roamcast node` in a machine; its output and its log are read line by line."""
 
     def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
@@ -149,14 +149,14 @@ class Fleet:
 
     def __init__(self, arguments: dict[str, list[str]]) -> None:
         """`arguments` of `roamcast node`, by namespace."""
-        self.nodes: list[LiveNode] = []
+        self.nodes: list[NamespaceNode] = []
         plans: list[tuple[str, list[str], list[int]]] = []
         theirs: list[int] = []
         for name, words in arguments.items():
             stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
             plans.append((name, words, [stdin[0], stdout[1], stderr[1]]))
             theirs += [stdin[0], stdout[1], stderr[1]]
-            self.nodes.append(LiveNode(stdin[1], stdout[0], stderr[0]))
+            self.nodes.append(NamespaceNode(stdin[1], stdout[0], stderr[0]))
         command = [sys.executable, "-m", "roamcast.testing.namespaces", json.dumps(plans)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         self._process = subprocess.Popen(command, pass_fds=theirs, env=environment, start_new_session=True)

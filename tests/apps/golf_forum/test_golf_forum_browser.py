@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from roamcast.apps.golf_forum.course import Course
-from roamcast.apps.golf_forum.demo import Demo, DemoOutcome
+from roamcast.apps.golf_forum.demo import DemoOutcome, GolfForumDemo
 from roamcast.apps.golf_forum.pages import serving
 from roamcast.apps.golf_forum.participant import Device, Participant
 from roamcast.apps.golf_forum.simulated import simulated_story
@@ -170,7 +170,7 @@ def test_on_a_phone_everything_is_in_reach(opened: Any, forum: Forum) -> None:
 
 
 def test_a_tournament_of_live_nodes_on_the_map(opened: Any, beside: Any) -> None:
-    demo = Demo(Course(holes=4, visitors=5))
+    demo = GolfForumDemo(Course(holes=4, visitors=5))
     beside.enter(demo.running())
     page = opened(demo.server.url)
     expect(page.locator("#mode")).to_have_text("live nodes")

@@ -11,7 +11,7 @@ from roamcast.interests import Intervals
 from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.protocols.odmrp.context import entries_in, questions_as_context, questions_in
 from roamcast.protocols.odmrp.encoding import Encoder
-from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member, Messages
+from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, MemberEntry, Messages
 from roamcast.protocols.odmrp.odmrp import Odmrp
 from roamcast.protocols.odmrp.packed import JoinQuestion, PackedEntry
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
@@ -61,8 +61,8 @@ def test_context_that_makes_no_sense_is_no_question_and_no_summary() -> None:
         with pytest.raises(PeerError):
             entries_in(Family(), context)
     net = network(2)
-    net.node(0).on_message(1, JoinTable(0, 0, (Member(1, 1, b"\xff"),)))
-    net.node(0).on_message(1, JoinTable(7, 0, (Member(1, 1, b"\xff"),)))
+    net.node(0).on_message(1, JoinTable(0, 0, (MemberEntry(1, 1, b"\xff"),)))
+    net.node(0).on_message(1, JoinTable(7, 0, (MemberEntry(1, 1, b"\xff"),)))
     assert net.node(0).publisher.members == {}
 
 
@@ -93,7 +93,7 @@ def test_eight_hostile_tables_and_one_event() -> None:
     for number in range(8):
         packed = [family.packed(each) for each in entries[100 * number : 100 * number + 100]]
         context = msgspec.msgpack.encode([msgspec.structs.replace(each, enumerated=b"") for each in packed])
-        net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, context),)))
+        net.node(0).on_message(1, JoinTable(0, 0, (MemberEntry(100 + number, 1, context),)))
     net.subscribe(1, LOW)
     net.publish(0, 42)
     net.run(5.0)
@@ -142,8 +142,8 @@ def test_invented_publishers_members_and_clients_do_not_fill_the_memory() -> Non
     assert len(node.mesh.routes) <= 20
     newest = next(reversed(node.mesh.routes))
     for number in range(100):
-        node.on_message(1, JoinTable(newest, 0, (Member(1000 + number, 1, b"\x90"),)))
-        node.on_message(1, JoinTable(0, 0, (Member(1000 + number, 1, b"\x90"),)))
+        node.on_message(1, JoinTable(newest, 0, (MemberEntry(1000 + number, 1, b"\x90"),)))
+        node.on_message(1, JoinTable(0, 0, (MemberEntry(1000 + number, 1, b"\x90"),)))
     assert len(node.mesh.downstream[newest]) <= 30
     assert len(node.publisher.members) <= 30
     net.run(60.0)

@@ -13,7 +13,7 @@ from roamcast.protocols.api import Host, Site
 from roamcast.protocols.catalogue import protocol_parameters
 from roamcast.protocols.odmrp.context import questions_as_context
 from roamcast.protocols.odmrp.mesh import UNCONFIRMED
-from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, Member
+from roamcast.protocols.odmrp.messages import JoinRequest, JoinTable, MemberEntry
 from roamcast.protocols.odmrp.odmrp import Odmrp
 from roamcast.protocols.odmrp.packed import JoinQuestion
 from roamcast.protocols.odmrp.parameters import AS_PUBLISHED, OdmrpParameters
@@ -172,7 +172,7 @@ def test_an_event_is_not_sent_for_ever() -> None:
     context = told.told().context
     for number in range(40):
         net.run(0.2)
-        net.node(0).on_message(1, JoinTable(0, 0, (Member(100 + number, 1, context),)))
+        net.node(0).on_message(1, JoinTable(0, 0, (MemberEntry(100 + number, 1, context),)))
     net.run(5.0)
     assert senders(net, "Data") == [0] * 16
 

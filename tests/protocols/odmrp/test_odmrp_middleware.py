@@ -9,7 +9,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import ComposedProtocol, Inputs
 from roamcast.protocols.odmrp.mesh import Mesh
-from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member, Messages
+from roamcast.protocols.odmrp.messages import Data, JoinRequest, MemberEntry, Messages
 from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.testing import TinyNet
@@ -32,11 +32,11 @@ class Regions(Middleware):
     def declare(self, inputs: Inputs) -> None:
         """It gets everything through the mesh."""
 
-    def answer(self, context: bytes, known_version: int | None) -> Member | None:
+    def answer(self, context: bytes, known_version: int | None) -> MemberEntry | None:
         west_m, east_m = msgspec.msgpack.decode(context, type=Area)
         if self.at_m is None or not west_m <= self.at_m < east_m:
             return None
-        return Member(self.address, 1, msgspec.msgpack.encode(self.at_m))
+        return MemberEntry(self.address, 1, msgspec.msgpack.encode(self.at_m))
 
     def read(self, context: bytes) -> Any:
         return msgspec.msgpack.decode(context, type=float)
@@ -45,7 +45,7 @@ class Regions(Middleware):
         self.asked_to_admit += 1
         return bool(kept < float(data.event.content))
 
-    def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
+    def on_members(self, members: tuple[MemberEntry, ...], lifetime_s: float | None) -> None:
         self.members += [member.address for member in members]
 
     def on_data(self, data: Data) -> None:

@@ -11,7 +11,7 @@ from roamcast.events import Event, event_id
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Protocol
 from roamcast.protocols.modulation import Modulation
-from roamcast.protocols.overlays.messages import Delivery
+from roamcast.protocols.overlays.messages import ClientDelivery
 from roamcast.protocols.overlays.modulators import Modulator, Outcome, compile_modulation
 from roamcast.protocols.routing import Routed
 from roamcast.testing import TinyNet, line
@@ -166,7 +166,7 @@ def test_several_outcomes_of_one_event_arrive_once_each_whatever_is_made_again()
     event = Event(event_id(0, 7), 0.0, 70)
 
     def told(sequence: int, channel: int, part: int, cursors: tuple[tuple[int, int], ...]) -> None:
-        delivery = Delivery(
+        delivery = ClientDelivery(
             epoch=member._home.epoch,
             sequence=sequence,
             site=1,

@@ -153,9 +153,9 @@ def test_only_rows_that_changed_propagate() -> None:
     for refresh_periods in (1, 5):
         net = tiny(line(4), "0-3", adaptors="topology", refresh_periods=refresh_periods)
         net.run(10.0)
-        before = net.frames["Topology"]
+        before = net.frames["TopologyRows"]
         net.run(120.0)
-        frames[refresh_periods] = net.frames["Topology"] - before
+        frames[refresh_periods] = net.frames["TopologyRows"] - before
         assert broker(net, 0).brokers.known == [0, 1, 2, 3]
     assert frames[5] < frames[1] / 2
 

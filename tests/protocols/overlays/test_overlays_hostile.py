@@ -24,7 +24,7 @@ from roamcast.protocols.overlays.messages import (
     Probe,
     Seek,
     Spread,
-    Topology,
+    TopologyRows,
 )
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import is_newer, is_newer_epoch, next_epoch
@@ -108,8 +108,8 @@ def decode(message: Message) -> Message:
         Carried(1, (2**40,), 0, 0, Probe()),
         Carried(1, tuple(range(PATH_MAX + 1)), 0, 0, Probe()),
         Carried(2**40, (1,), 0, 0, Probe()),
-        Topology((LinkState(1, 2**40, (), 0.0, 0),), False),
-        Topology((LinkState(1, 1, ((2**40, 1),), 0.0, 0),), False),
+        TopologyRows((LinkState(1, 2**40, (), 0.0, 0),), False),
+        TopologyRows((LinkState(1, 1, ((2**40, 1),), 0.0, 0),), False),
     ],
 )
 def test_what_no_node_could_send_on_is_refused_at_decoding(message: Message) -> None:
@@ -133,7 +133,7 @@ def test_a_row_forged_in_a_brokers_name_is_outdone_by_the_broker() -> None:
     net.run(10.0)
     real = broker(net, 1).brokers.topology.rows[3]
     for victim in (1, 2, 3):
-        tell(net, victim, Topology((LinkState(3, (real.sequence + 2**31 - 1) % 2**32, ((1, 1),), 0.0, 0),), False))
+        tell(net, victim, TopologyRows((LinkState(3, (real.sequence + 2**31 - 1) % 2**32, ((1, 1),), 0.0, 0),), False))
     assert broker(net, 1).brokers.topology.rows[3].neighbours == ((1, 1),)
     net.run(10.0)
     assert broker(net, 1).brokers.topology.rows[3].neighbours == real.neighbours
@@ -180,7 +180,7 @@ def test_state_that_peers_can_claim_is_bounded() -> None:
     net.run(1.0)
     for number in range(500):
         tell(net, 1, forged_attach(1000 + number, 7), source=1000 + number)
-        tell(net, 1, Topology((LinkState(2000 + number, 7, (), 0.0, 0),), False), source=2000 + number)
+        tell(net, 1, TopologyRows((LinkState(2000 + number, 7, (), 0.0, 0),), False), source=2000 + number)
         tell(net, 1, Forward(3000 + number, 1, ((1000, 7, 0),), event), source=3000 + number)
         net.node(1).on_message(0, Seek(4000 + number, 1, 2, 1))
     assert len(here.clients.table) <= 20

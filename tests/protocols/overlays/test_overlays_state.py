@@ -19,7 +19,7 @@ RELOCATION = [
     "HandoffState",
     "HandoffDone",
     "Forward",
-    "Delivery",
+    "ClientDelivery",
 ]
 
 

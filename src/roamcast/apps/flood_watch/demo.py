@@ -66,7 +66,7 @@ PLACES: dict[int, Callable[[float], Place]] = {
 }
 
 
-class Demo:
+class FloodWatchDemo:
     def __init__(self, seed: int, listen: list[str]) -> None:
         self.teams: list[Team] = []
         self.urls: list[str] = []
@@ -77,7 +77,7 @@ class Demo:
         self._began_s = time.monotonic()
         self._stack = contextlib.AsyncExitStack()
 
-    async def __aenter__(self) -> "Demo":
+    async def __aenter__(self) -> "FloodWatchDemo":
         for address in PLACES:
             settings = parameters(vehicle=address in VEHICLE_ADDRESSES, one_computer=True)
             node = roamcast.Node(

@@ -44,7 +44,7 @@ class DemoOutcome(msgspec.Struct, frozen=True):
     delivered: int  # of these
 
 
-class Demo:
+class GolfForumDemo:
     """Start it with `running`, then `play` the script."""
 
     def __init__(self, course: Course, *, seed: int = 1, listen: str = "127.0.0.1:0") -> None:
@@ -75,7 +75,7 @@ class Demo:
         return time.monotonic() - self._began_s if self._began_s else 0.0
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator["Demo"]:
+    async def running(self) -> AsyncIterator["GolfForumDemo"]:
         async with contextlib.AsyncExitStack() as stack:
             for person in self.course.people:
                 if person.has_device:

@@ -135,8 +135,10 @@ def load_schema(text: str) -> list[EventSchema]:
 @cache
 def _etree() -> Any:
     """lxml, imported when the first document or schema is read: few runs have any."""
-    from lxml import etree  # type: ignore[import-untyped]  # it ships no types
-
+    try:
+        from lxml import etree  # type: ignore[import-untyped]  # it ships no types
+    except ModuleNotFoundError:
+        raise ConfigurationError("XML needs lxml: pip install 'roamcast[content]'") from None
     return etree
 
 

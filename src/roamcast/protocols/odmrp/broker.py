@@ -25,7 +25,7 @@ from roamcast.protocols.odmrp.clients import VERSIONS, Clients, Wanted
 from roamcast.protocols.odmrp.context import entries_in, questions_in
 from roamcast.protocols.odmrp.encoding import Encoder, cached_digest
 from roamcast.protocols.odmrp.mesh import Mesh
-from roamcast.protocols.odmrp.messages import Attach, Attached, Data, Member, Notice, Offer, Seek
+from roamcast.protocols.odmrp.messages import Attach, Attached, Data, EventNotice, MemberEntry, Offer, Seek
 from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
@@ -114,14 +114,14 @@ class Broker(Middleware):
 
     # -- The mesh ------------------------------------------------------------------------------------------------
 
-    def answer(self, context: bytes, known_version: int | None) -> Member | None:
+    def answer(self, context: bytes, known_version: int | None) -> MemberEntry | None:
         if not self.is_broker:
             return None
         for question in questions_in(context):
             if self.clients.would_want(question):
                 told = self.clients.told()
                 is_known = known_version == told.version
-                return Member(self.host.address, told.version, None if is_known else told.context)
+                return MemberEntry(self.host.address, told.version, None if is_known else told.context)
         return None
 
     def read(self, context: bytes) -> Any:
@@ -131,7 +131,7 @@ class Broker(Middleware):
         digest = cached_digest(self._encoder, data.event.content)
         return digest is None or self._encoder.family.matches_any(kept, digest)
 
-    def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
+    def on_members(self, members: tuple[MemberEntry, ...], lifetime_s: float | None) -> None:
         self.publisher.on_members(members, lifetime_s)
 
     def on_data(self, data: Data) -> None:
@@ -147,7 +147,7 @@ class Broker(Middleware):
             if client == self.host.address:
                 self._notice(event, hops)
             else:
-                self._unicast.send(client, Notice(hops, event))
+                self._unicast.send(client, EventNotice(hops, event))
         return bool(receivers)
 
     def _count_waste(self, data: Data, digest: Digest | None) -> None:

@@ -45,7 +45,7 @@ from roamcast.protocols.batches import batches, encoded_bytes, room_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.jitter import shortened
 from roamcast.protocols.odmrp.grouping import NEWCOMERS
-from roamcast.protocols.odmrp.messages import MEMBERS_MAX, Data, JoinAck, JoinRequest, JoinTable, Member
+from roamcast.protocols.odmrp.messages import MEMBERS_MAX, Data, JoinAck, JoinRequest, JoinTable, MemberEntry
 from roamcast.protocols.odmrp.middleware import Middleware
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import lasts_longer, link_expiration_s, own_motion, shorter
@@ -192,7 +192,7 @@ class Mesh(Component):
 
     # -- Join Tables ---------------------------------------------------------------------------------------------
 
-    def _answer(self, publisher: int, route: Route, member: Member) -> None:
+    def _answer(self, publisher: int, route: Route, member: MemberEntry) -> None:
         """A member, this node or one behind it, is to be told to the publisher."""
         if not route.waiting:  # the first waits for company
             delay_s = shortened(self._parameters.table_pause_s, self._parameters.table_jitter, self.host.random)
@@ -217,7 +217,7 @@ class Mesh(Component):
         else:
             self._carry(route, table)
 
-    def _learn(self, member: Member, context: bytes) -> None:
+    def _learn(self, member: MemberEntry, context: bytes) -> None:
         address = member.address
         known = self._overheard.get(address)
         if known is None or known.version != member.version:
@@ -271,14 +271,14 @@ class Mesh(Component):
             route.tries[address] = route.tries.get(address, 0) + 1
         self.host.set_timer(self._parameters.confirm_timeout_s, (MeshTimer.CONFIRM.value, publisher))
 
-    def _with_arrivals(self, route: Route, member: Member) -> Member:
+    def _with_arrivals(self, route: Route, member: MemberEntry) -> MemberEntry:
         """This node's own answer says at the last moment what has arrived; what others say is forwarded as it is."""
         if member.address != self.host.address:
             return member
         arrived = tuple([event_id for event_id in route.events if event_id in self._seen])
         if not arrived:
             return member
-        return Member(member.address, member.version, member.context, arrived)
+        return MemberEntry(member.address, member.version, member.context, arrived)
 
     def _retry(self, publisher: int) -> None:
         route = self.routes.get(publisher)

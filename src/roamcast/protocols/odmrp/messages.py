@@ -63,7 +63,7 @@ class JoinRequest(Message, frozen=True, tag=16):
     signed: ClassVar[tuple[str, ...]] = ("publisher", "life", "sequence", "context", "listing", "channels", "events")
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True):
+class MemberEntry(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber broker in a Join Table."""
 
     address: Address
@@ -81,7 +81,7 @@ class JoinTable(Message, frozen=True, tag=17):
 
     publisher: Address
     next_hop: Address
-    members: Annotated[tuple[Member, ...], Meta(max_length=MEMBERS_MAX)]
+    members: Annotated[tuple[MemberEntry, ...], Meta(max_length=MEMBERS_MAX)]
     lifetime_s: Lifetime = None  # of the shortest-lived route among the members'
 
 
@@ -156,7 +156,7 @@ class Post(Message, frozen=True, tag=24):
     event: Event
 
 
-class Notice(Message, frozen=True, tag=25):
+class EventNotice(Message, frozen=True, tag=25):
     """The broker brings its client an event."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -165,5 +165,5 @@ class Notice(Message, frozen=True, tag=25):
     event: Event
 
 
-Unicasts = Offer | Attach | Attached | Post | Notice
+Unicasts = Offer | Attach | Attached | Post | EventNotice
 Messages = Control | JoinRequest | JoinTable | JoinAck | Data | Seek | Routed[Unicasts]

@@ -23,13 +23,13 @@ from typing import Any
 from mypy_extensions import mypyc_attr
 
 from roamcast.protocols.components import Component
-from roamcast.protocols.odmrp.messages import Data, Member
+from roamcast.protocols.odmrp.messages import Data, MemberEntry
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Middleware(Component):
     @abstractmethod
-    def answer(self, context: bytes, known_version: int | None) -> Member | None:
+    def answer(self, context: bytes, known_version: int | None) -> MemberEntry | None:
         """Whether this node joins the group that a request with this context asks for, and what it says about itself.
         The publisher knows that version of this node's own context already, so it can be left out."""
 
@@ -42,7 +42,7 @@ class Middleware(Component):
         """Whether a member, of whose context `kept` was kept, may want an event."""
 
     @abstractmethod
-    def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
+    def on_members(self, members: tuple[MemberEntry, ...], lifetime_s: float | None) -> None:
         """Answers to this node's own requests arrived, over routes with this expected lifetime."""
 
     @abstractmethod

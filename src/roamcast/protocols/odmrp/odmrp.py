@@ -44,7 +44,7 @@ from roamcast.protocols.components import ComposedProtocol
 from roamcast.protocols.odmrp.attachment import Attachment
 from roamcast.protocols.odmrp.broker import Broker
 from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
-from roamcast.protocols.odmrp.messages import Attach, Attached, Messages, Notice, Offer, Post
+from roamcast.protocols.odmrp.messages import Attach, Attached, EventNotice, Messages, Offer, Post
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.routing import unicast
 from roamcast.protocols.seen import SeenCache
@@ -129,7 +129,7 @@ class Odmrp(ComposedProtocol):
     # -- Unicast between clients and brokers ---------------------------------------------------------------------
 
     def _on_arrival(self, source: int, payload: Message, hops: int) -> None:
-        if isinstance(payload, Notice):
+        if isinstance(payload, EventNotice):
             self._notice(payload.event, payload.hops + hops)
         elif self.is_broker:
             if isinstance(payload, Post):
@@ -144,5 +144,5 @@ class Odmrp(ComposedProtocol):
     def _on_unreachable(self, destination: int, payload: Message) -> None:
         if not self.is_broker:
             self.attachment.on_unreachable(destination, payload)
-        elif isinstance(payload, Notice):
+        elif isinstance(payload, EventNotice):
             self.clients.forget(destination)  # it will attach again, here or elsewhere

@@ -39,7 +39,7 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.odmrp.context import entries_in, questions_as_context
 from roamcast.protocols.odmrp.encoding import Encoder
 from roamcast.protocols.odmrp.grouping import NEWCOMERS, grouping
-from roamcast.protocols.odmrp.messages import Data, JoinRequest, Member
+from roamcast.protocols.odmrp.messages import Data, JoinRequest, MemberEntry
 from roamcast.protocols.odmrp.packed import Digest
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
 from roamcast.protocols.odmrp.prediction import own_motion, shorter
@@ -136,7 +136,7 @@ class Publisher(Component):
         self._waiting.append(waiting)
         self._look_again(0)
 
-    def on_members(self, members: tuple[Member, ...], lifetime_s: float | None) -> None:
+    def on_members(self, members: tuple[MemberEntry, ...], lifetime_s: float | None) -> None:
         """Answers arrived."""
         self._shortest_lifetime_s = shorter(self._shortest_lifetime_s, lifetime_s)
         expires_s = self.host.now() + self.parameters.forwarding_timeout_s
@@ -160,7 +160,7 @@ class Publisher(Component):
                 self._serve_again(waiting, member, entries)
         self._look_again(0)
 
-    def _serve_again(self, waiting: Waiting, member: Member, entries: tuple[SummaryEntry, ...]) -> None:
+    def _serve_again(self, waiting: Waiting, member: MemberEntry, entries: tuple[SummaryEntry, ...]) -> None:
         """An answer came while an event waits for answers."""
         if waiting.event.id in member.arrived:
             waiting.answered.pop(member.address, None)

@@ -3,7 +3,7 @@
 from math import inf
 from typing import Any, Final
 
-from roamcast.protocols.odmrp.messages import JoinRequest, Member
+from roamcast.protocols.odmrp.messages import JoinRequest, MemberEntry
 
 REQUESTS_MAX: Final = 256  # of one publisher that a node remembers
 
@@ -13,8 +13,8 @@ class Route:
 
     def __init__(self, contexts_max: int) -> None:
         self._contexts_max = contexts_max
-        self.waiting: dict[int, Member] = {}  # to be sent
-        self.sent: dict[int, Member] = {}  # sent and not confirmed
+        self.waiting: dict[int, MemberEntry] = {}  # to be sent
+        self.sent: dict[int, MemberEntry] = {}  # sent and not confirmed
         self.tries: dict[int, int] = {}
         self.confirmed: dict[int, int] = {}  # versions of members that the upstream has
         self.contexts: dict[bytes, None] = {}  # of the last requests: what the publisher asks for

@@ -21,7 +21,7 @@ from roamcast.protocols.batches import batches, encoded_bytes
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.channel import BrokerPropagation, SystemChannel, UpdateDue
 from roamcast.protocols.overlays.concentrator import Concentrator
-from roamcast.protocols.overlays.messages import PATH_MAX, LinkState, Probe, Topology
+from roamcast.protocols.overlays.messages import PATH_MAX, LinkState, Probe, TopologyRows
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.resources import ResourceMonitor
 from roamcast.protocols.overlays.search import RingSearch, Sighting
@@ -70,7 +70,7 @@ class BrokerManager(Component):
         concentrator.path = self.path
 
     def declare(self, inputs: Inputs) -> None:
-        self._concentrator.on(Topology, self._on_topology)
+        self._concentrator.on(TopologyRows, self._on_topology)
         self._concentrator.on(Probe, self._on_probe)
         inputs.on_timer(BrokersTimer.UPDATE, self._on_update)
         inputs.on_timer(BrokersTimer.BOOTSTRAP, self._on_bootstrap)
@@ -171,7 +171,7 @@ class BrokerManager(Component):
         self.topology.merge(row, self.host.now())
         self._show_links()
 
-    def _on_topology(self, source: int, message: Topology, hops: int) -> None:
+    def _on_topology(self, source: int, message: TopologyRows, hops: int) -> None:
         now_s = self.host.now()
         changed = 0
         has_newcomers = False
@@ -213,7 +213,7 @@ class BrokerManager(Component):
         """Each row is an update of its own, so a table travels in messages of one frame each."""
         bytes_max = self.host.frame_bytes_max - ENVELOPE_BYTES
         for some in batches(rows, encoded_bytes, bytes_max) or [[]]:
-            self._concentrator.send(broker, Topology(tuple(some), is_novice))
+            self._concentrator.send(broker, TopologyRows(tuple(some), is_novice))
 
     def _on_bootstrap(self, _: int) -> None:
         if self.neighbours:

@@ -6,7 +6,7 @@ from roamcast.interests import Interest
 from roamcast.protocols.api import Point
 from roamcast.protocols.overlays.event_channels import EventChannel
 from roamcast.protocols.overlays.intake import Intake
-from roamcast.protocols.overlays.messages import Cursor, Delivery
+from roamcast.protocols.overlays.messages import ClientDelivery, Cursor
 from roamcast.protocols.overlays.repeats import Attempt
 from roamcast.protocols.overlays.wants import Wants
 
@@ -16,7 +16,7 @@ class Sent(Attempt):
 
     __slots__ = ("delivery",)
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: ClientDelivery) -> None:
         super().__init__()
         self.delivery = delivery
 

@@ -1,4 +1,4 @@
-"""The path of an event through its consumer's site, from `Forward` to `Delivery` [3.3].
+"""The path of an event through its consumer's site, from `Forward` to `ClientDelivery` [3.3].
 
 An event passes the intake of the consumer's row (in order, once) and its modulators (on the broker's CPU). The
 outcome leaves as numbered deliveries, each repeated until the client acknowledges it.
@@ -21,7 +21,7 @@ from roamcast.protocols.overlays.client_row import ClientRow, Sent, Unsettled
 from roamcast.protocols.overlays.client_updates import ClientUpdates
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.intake import IncomingEvent
-from roamcast.protocols.overlays.messages import TEXT_MAX, Delivery, DeliveryAck, Forward, Refused
+from roamcast.protocols.overlays.messages import TEXT_MAX, ClientDelivery, DeliveryAck, Forward, Refused
 from roamcast.protocols.overlays.modulator_manager import Execution, ModulatorManager
 from roamcast.protocols.overlays.modulator_sites import ModulatorSites
 from roamcast.protocols.overlays.parameters import OverlaysParameters
@@ -158,7 +158,7 @@ class Deliveries(Component):
         row.sequence = following(row.sequence)
         row.bytes_out += len(event.payload)
         row.events_out += 1
-        delivery = Delivery(
+        delivery = ClientDelivery(
             epoch=row.epoch,
             sequence=row.sequence,
             site=self.host.address,
@@ -172,7 +172,7 @@ class Deliveries(Component):
             row.unreported.clear()
         self.send(row, delivery)
 
-    def send(self, row: ClientRow, delivery: Delivery) -> None:
+    def send(self, row: ClientRow, delivery: ClientDelivery) -> None:
         """Sends a delivery until the client acknowledges it."""
         sent = row.deliveries[delivery.sequence] = Sent(delivery)
         self._patience.tried(sent, self.host.now())

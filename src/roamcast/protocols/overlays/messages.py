@@ -154,7 +154,7 @@ class PublishAck(Message, frozen=True, tag=24):
     released: Counter  # everything up to this number is with all consumers, or has expired: you may forget it
 
 
-class Delivery(Message, frozen=True, tag=25):
+class ClientDelivery(Message, frozen=True, tag=25):
     """What a consumer's modulator made of events, in one sequence per consumer and epoch."""
 
     category: ClassVar[Category] = "publish_subscribe"
@@ -193,7 +193,7 @@ class LinkState(Message, frozen=True, tag=27):
     signed: ClassVar[tuple[str, ...]] = ("broker", "sequence", "neighbours", "load", "life")
 
 
-class Topology(Message, frozen=True, tag=28):
+class TopologyRows(Message, frozen=True, tag=28):
     """The rows of the sender's topology table that changed since it last said so."""
 
     rows: tuple[LinkState, ...]
@@ -341,7 +341,7 @@ class HandoffState(Message, frozen=True, tag=41):
     unsettled: tuple[tuple[Address, Counter, Counter, tuple[Channel, ...]], ...]
     unreported: tuple[Cursor, ...]  # processed, and not yet told to the client
     sequence: Counter  # of the next delivery
-    deliveries: tuple[Delivery, ...]  # not yet acknowledged
+    deliveries: tuple[ClientDelivery, ...]  # not yet acknowledged
     origins: tuple[tuple[Address, Address], ...]  # publisher, and the home broker its events come from
     sources: tuple[Address, ...]  # producers' home brokers that have switched
     consumers: tuple[Registration, ...]  # of what the client publishes, if it does and its home changes
@@ -365,7 +365,9 @@ class Served(Message, frozen=True, tag=43):
 # -- Envelopes -----------------------------------------------------------------------------------------------------
 
 
-Relayed = Forward | Delivery | Probe | Announce | Registrations | Register | RegisterAck | Receipt | Detour | DetourAck
+Relayed = (
+    Forward | ClientDelivery | Probe | Announce | Registrations | Register | RegisterAck | Receipt | Detour | DetourAck
+)
 
 
 class Carried(Message, frozen=True, tag=45):
@@ -398,7 +400,7 @@ Payload = (
     | Publish
     | PublishAck
     | DeliveryAck
-    | Topology
+    | TopologyRows
     | HandoffRequest
     | HandoffAck
     | HandoffState

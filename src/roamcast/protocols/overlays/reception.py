@@ -15,7 +15,7 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.home import Home
-from roamcast.protocols.overlays.messages import Delivery, DeliveryAck, Detach
+from roamcast.protocols.overlays.messages import ClientDelivery, DeliveryAck, Detach
 from roamcast.protocols.overlays.parameters import OverlaysParameters
 from roamcast.protocols.overlays.ranks import is_newer_epoch
 
@@ -44,19 +44,19 @@ class Reception(Component):
         self._is_wanted = is_wanted
         self._parameters = parameters
         self._expected = 1  # sequence of the next delivery
-        self._early: dict[int, tuple[Delivery, int]] = {}
+        self._early: dict[int, tuple[ClientDelivery, int]] = {}
         self._acknowledge_to: dict[int, None] = {}
         self._unacknowledged = 0  # deliveries
 
     def declare(self, inputs: Inputs) -> None:
-        self._concentrator.on(Delivery, self._on_delivery)
+        self._concentrator.on(ClientDelivery, self._on_delivery)
         inputs.on_timer(ReceptionTimer.ACKNOWLEDGE, self._acknowledge)
 
     def begin_epoch(self) -> None:
         self._expected = 1
         self._early.clear()
 
-    def _on_delivery(self, source: int, message: Delivery, hops: int) -> None:
+    def _on_delivery(self, source: int, message: ClientDelivery, hops: int) -> None:
         if message.epoch != self._home.epoch:
             if is_newer_epoch(self._home.epoch, message.epoch):
                 self._concentrator.send(message.site, Detach(message.epoch, is_final=False))
@@ -75,7 +75,7 @@ class Reception(Component):
             self.host.cancel_timer((ReceptionTimer.ACKNOWLEDGE, 0))
             self._acknowledge(0)
 
-    def _take(self, delivery: Delivery, hops: int) -> None:
+    def _take(self, delivery: ClientDelivery, hops: int) -> None:
         event = delivery.event
         got = self._parts.get(event.publisher, (0, 0))
         is_new = event.number > self.cursors.get(event.publisher, 0) and (event.number, delivery.part + 1) > got

@@ -41,7 +41,7 @@ from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.deliveries import Deliveries
 from roamcast.protocols.overlays.intake import Intake
 from roamcast.protocols.overlays.messages import (
-    Delivery,
+    ClientDelivery,
     Detour,
     DetourAck,
     HandoffAck,
@@ -355,5 +355,5 @@ class Relocation(Component):
                 self._concentrator.answered(("welcome", client))
 
 
-def _from_here(delivery: Delivery, site: int) -> Delivery:
+def _from_here(delivery: ClientDelivery, site: int) -> ClientDelivery:
     return replace(delivery, site=site)

@@ -178,7 +178,7 @@ class Borders(Component):
 
 
 def _ignore_near(near: Distances) -> None:
-    """Until `LinkState` is there."""
+    """Until `LinkStates` is there."""
 
 
 def _ignore_refresh(refresh: Refresh) -> None:

@@ -27,7 +27,7 @@ from roamcast.causal import (
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Host
 from roamcast.protocols.components import Component, Inputs
-from roamcast.protocols.somer_plus.linkstate import LinkState
+from roamcast.protocols.somer_plus.linkstate import LinkStates
 from roamcast.protocols.somer_plus.messages import Contention
 from roamcast.protocols.somer_plus.parameters import SomerPlusParameters
 from roamcast.protocols.trees.dissemination import Dissemination
@@ -41,7 +41,7 @@ class Contentions(Component):
         host: Host,
         parameters: SomerPlusParameters,
         membership: Membership,
-        link_state: LinkState,
+        link_state: LinkStates,
         dissemination: Dissemination,
     ) -> None:
         super().__init__(host)

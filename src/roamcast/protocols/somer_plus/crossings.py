@@ -51,7 +51,7 @@ from roamcast.protocols.api import NOBODY, Host, Timer
 from roamcast.protocols.components import Inputs
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.somer_plus.borders import Borders
-from roamcast.protocols.somer_plus.linkstate import LinkState
+from roamcast.protocols.somer_plus.linkstate import LinkStates
 from roamcast.protocols.somer_plus.messages import Crossing, Leg
 from roamcast.protocols.somer_plus.parameters import SomerPlusParameters
 from roamcast.protocols.somer_plus.voyage import (
@@ -85,7 +85,7 @@ class Crossings(Outlet):
         host: Host,
         parameters: SomerPlusParameters,
         membership: Membership,
-        link_state: LinkState,
+        link_state: LinkStates,
         dissemination: Dissemination,
     ) -> None:
         super().__init__(host)

@@ -53,7 +53,7 @@ RELAY: Final[Timer] = (LinkStateTimer.RELAY, 0)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class LinkState(Component):
+class LinkStates(Component):
     def __init__(
         self,
         host: Host,

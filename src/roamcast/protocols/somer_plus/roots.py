@@ -10,14 +10,14 @@ from mypy_extensions import mypyc_attr
 from roamcast.protocols.somer_plus.borders import Borders
 from roamcast.protocols.somer_plus.contention import Contentions
 from roamcast.protocols.somer_plus.crossings import Crossings
-from roamcast.protocols.somer_plus.linkstate import LinkState
+from roamcast.protocols.somer_plus.linkstate import LinkStates
 from roamcast.protocols.trees.messages import Refresh, SequenceRequest
 from roamcast.protocols.trees.roots import RootPolicy
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Roots(RootPolicy):
-    def connect(self, link_state: LinkState, crossings: Crossings, contentions: Contentions) -> None:
+    def connect(self, link_state: LinkStates, crossings: Crossings, contentions: Contentions) -> None:
         """The parts that are told of changes in the trees."""
         self._link_state = link_state
         self._borders: Borders = link_state.borders

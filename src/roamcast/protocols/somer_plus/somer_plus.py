@@ -27,7 +27,7 @@ from roamcast.protocols.api import Host
 from roamcast.protocols.somer_plus.borders import Borders
 from roamcast.protocols.somer_plus.contention import Contentions
 from roamcast.protocols.somer_plus.crossings import Crossings
-from roamcast.protocols.somer_plus.linkstate import LinkState
+from roamcast.protocols.somer_plus.linkstate import LinkStates
 from roamcast.protocols.somer_plus.messages import SomerPlusMessages
 from roamcast.protocols.somer_plus.parameters import SomerPlusParameters
 from roamcast.protocols.somer_plus.roots import Roots
@@ -46,7 +46,7 @@ class SomerPlus(TreeProtocol):
         tree, events = self.membership, self.dissemination
         self.roots = Roots(host, parameters, tree, self.petitions, parameters.rising_odds)
         self.borders = Borders(host, parameters, tree)
-        self.link_state = LinkState(host, parameters, tree, self.borders, events)
+        self.link_state = LinkStates(host, parameters, tree, self.borders, events)
         self.crossings = Crossings(host, parameters, tree, self.link_state, events)
         self.contentions = Contentions(host, parameters, tree, self.link_state, events)
         self.roots.connect(self.link_state, self.crossings, self.contentions)

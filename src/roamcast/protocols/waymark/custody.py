@@ -1,16 +1,17 @@
 """Custody: events for destinations without a path are kept until there is one.
 
-Whoever finds no path to a destination keeps the event for it, and a receipt tells the node before it that it need not
-care any more. From time to time the custodian looks whether the graph has a path now and sends the event on its way
-again; if it comes back, it waits twice as long as before. Events that leave together leave in their publisher's order.
+A node that finds no path to a destination keeps the event for it. A receipt tells the previous node that it is no
+longer responsible. The custodian checks periodically whether the graph has a path and then forwards the event; each
+time the event comes back, the wait doubles. Events that leave together keep their publisher's order.
 
-An event is kept until it is `custody_s` old, or as old as its utility curve or deadline allows (`roamcast.utility`),
-whatever comes first. All that a node keeps fits into `custody_bytes`: what loses its worth soonest goes first, among
-equals the oldest. With `custody_s = 0` nothing is kept: pure low latency.
+An event is kept until it is `custody_s` old, or as long as its utility curve or deadline allows (`roamcast.utility`),
+whichever is shorter. All kept events fit into `custody_bytes`: those that lose their value soonest are discarded first,
+among equals the oldest. With `custody_s = 0` nothing is kept, which favours low latency.
 
-A publisher also remembers for `custody_s` what it has published and for whom. If it learns late that a node has wanted
-an event when it was published, it sends it. A `durable` node says that it has wanted for `custody_s` what it wants, so
-after an absence it gets what was published meanwhile. It may get events again that it had before it went down.
+A publisher also remembers for `custody_s` what it has published and for which nodes. If it learns late that a node
+already wanted an event when it was published, it sends it. A `durable` node declares that it has had its interests for
+`custody_s`, so after an absence it gets what was published in the meantime. It may get events again that it had
+received before it went down.
 """
 
 from collections.abc import Callable

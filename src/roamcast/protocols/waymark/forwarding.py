@@ -1,4 +1,4 @@
-"""Forwarding: passing events on, each in as few frames as the plan allows."""
+"""Forwarding: sends events on, in as few frames as the plan allows."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,13 +1,13 @@
-"""The graph: who can hear whom now, as far as this node knows.
+"""The graph: the links that exist now, as far as this node knows.
 
-A node is a bit, a set of nodes a whole number. Links come from three sources, each better than the next:
+A node is a bit, a set of nodes an integer. Links come from three sources, best first:
 
 1. this node's own links and those of its neighbours, as measured (`links.py`);
-2. what nodes tell of their links in their records (`extra`, `lacks`);
-3. places: two nodes whose places are known are expected to hear each other if they are within reach. How far the radio
+2. the links that nodes list in their records (`extra`, `lacks`);
+3. positions: two nodes with known positions are expected to hear each other if they are within reach. How far the radio
    reaches is learned from the distances at which neighbours are heard.
 
-Adjacency is worked out when it is asked for, node by node, and kept for `view_s`.
+Adjacency is computed on demand, node by node, and cached for `view_s`.
 """
 
 from roamcast.protocols.api import Host

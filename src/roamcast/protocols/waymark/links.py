@@ -1,14 +1,14 @@
-"""Links, as measured: whom this node hears, how well, and who hears it.
+"""Links, as measured: which nodes this node hears, how well, and which nodes hear it.
 
-Every node says in its hellos whom it hears (`heard`) and with whom it knows that hearing goes both ways (`mutual`).
-So each node knows its own links in both directions, and those of its neighbours: two hops in all. Hellos are numbered,
-so a gap in the numbers tells how many were lost; the share that arrives is the quality of the link. Any other frame
-shows too that its sender is there.
+Hellos list the nodes that the sender hears (`heard`) and those with which it has a link in both directions (`mutual`).
+Each node thus knows its own links in both directions and those of its neighbours: two hops in all. Hellos are numbered,
+so a gap in the numbers reveals how many were lost; the share that arrives is the quality of the link. Any other frame
+also shows that its sender is present.
 
-The hello period depends on how fast the node's links change, apart from changes that follow from places. Over a slow
-radio (`slow_radio_s`) hellos are rare, and nothing else is said about the network: what nodes could learn is not worth
-the events that would have to wait. A node that meets a stranger says hello soon, because its list has
-changed. A link on which an acknowledged frame has failed is *cut*: it is not used until something is heard over it.
+The hello period depends on how fast the node's links change, not counting changes that positions predict. On a slow
+radio (`slow_radio_s`) hellos are rare, and nothing else is said about the network: the knowledge would not be worth the
+delay of events. A node that meets a new neighbour sends a hello soon, because its list has changed. A link on which an
+acknowledged frame has failed is *cut*: it is not used until something is heard over it.
 """
 
 from enum import StrEnum

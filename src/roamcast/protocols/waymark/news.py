@@ -1,15 +1,16 @@
 """News: how records spread.
 
-A record that changes is told to the neighbours, and on from node to node until everybody has it. A node passes a record
-on only if it has neighbours out of reach of those it heard telling it. What is urgent (who wants what, where a node
-turned) waits up to `news_s` for company and goes in a frame of its own; changed links go with the next hello.
+A changed record is sent to the neighbours, and from node to node until all nodes have it. A node passes a record on
+only if it has neighbours that the nodes it heard sending the record do not reach. Urgent records (changed interests,
+changes of course) wait up to `news_s` so that several share a frame; changed links are sent with the next hello.
 
-Whoever is far from a node need not know its place well: what counts is the direction. So a turn is passed on at once
-to the node's neighbours, and the later the farther away from it: before the direction in which it is seen is off by
-more than `angle`. By then there is company, in a frame of news or in a hello.
+Distant nodes need less precise positions, because only the direction matters to them. A change of course is therefore
+passed on at once to the node's neighbours, and later the farther away a node is: before the direction towards the node
+is off by more than `angle`. By then a frame of news or a hello is usually due anyway.
 
-Every hello carries digests of all records. If two neighbours' digests differ though nothing new has come in for a
-while, one lists the marks of all its records, and others tell it what differs. A stranger is told everything at once.
+Every hello carries digests of all records. If the digests of two neighbours differ although neither has received
+anything new for a while, one lists the marks of all its records, and the other sends what differs. A new neighbour is
+sent everything at once.
 """
 
 from collections.abc import Callable

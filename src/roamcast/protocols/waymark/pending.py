@@ -1,4 +1,4 @@
-"""News that is waiting for a frame: records that some neighbour may lack."""
+"""News that waits for a frame: records that some neighbour may lack."""
 
 from typing import Final
 

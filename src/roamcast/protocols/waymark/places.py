@@ -1,12 +1,12 @@
-"""Places: what positions tell about links, and how far the radio reaches.
+"""Places: which links positions predict, and how far the radio reaches.
 
-The reach is learned from the distances at which neighbours are heard; what the operator said about it is only where
-learning starts. Around the reach nothing can be said: a node should be heard only within `reach_near` of
-it, and should not be heard only beyond `reach_far`.
+The reach is learned from the distances at which neighbours are heard; the configured value is only the starting point.
+Near the reach no prediction is made: a node is expected to be heard only within `reach_near` of it, and expected not to
+be heard only beyond `reach_far`.
 
-Where walls and hills decide who hears whom, places mislead. So every frame that should not have been heard counts
-against them, as does every node nearby that could not be reached. If the share of such surprises exceeds
-`surprises_max`, this node does without its place for `distrust_s`, and lists its links instead.
+Where walls and hills decide which nodes hear each other, positions mislead. Every frame that should not have been heard
+counts against them, as does every nearby node that could not be reached. If the share of such surprises exceeds
+`surprises_max`, this node stops using its position for `distrust_s`, and lists its links instead.
 """
 
 

@@ -1,14 +1,14 @@
-"""Records: what every node has said of itself, as far as it is known here.
+"""Records: what every node has announced about itself, as far as it is known here.
 
-A record is replaced by a newer one. Numbers go round in a circle (RFC 1982), so they cannot be used up: after every
-number there is a newer one. First-hand beats hearsay: what a node says itself is always taken, whatever its number. A
-node that hears of a record of its own that it has not issued (from an earlier life, or made up) issues one that is
-newer. So whatever is told about a node, its own word is the last.
+A newer record replaces an older one. Numbers are circular (RFC 1982) and cannot be exhausted: every number has a
+successor. First-hand knowledge overrides hearsay: a record from its own node is always accepted, whatever its number. A
+node that receives a record of its own that it has not issued (from an earlier life, or forged) issues a newer one. The
+node's own word therefore prevails.
 
-Two records of the same number and different content are told apart by a *mark* of both, from which the digests in
-hellos are made. Neighbours that were told different things notice it and compare.
+Records with the same number but different content are distinguished by a *mark* computed from both. The digests in
+hellos are made of marks, so neighbours with different records notice it and compare them.
 
-No record says that another node is dead: a node tells its own links and nothing else.
+No record can declare another node dead: a node reports only its own links.
 """
 
 import zlib

@@ -1,12 +1,11 @@
-"""Repair: nobody is left without an event because one frame was lost.
+"""Repair: a lost frame does not lose the event.
 
-That a relay is heard passing an event on is its receipt. Leaves confirm what they got, several events in one short
-frame, or on a frame that they send anyway: soon over links that lose frames, at leisure over good ones.
-Whoever is not heard in time gets the event again. If that fails too, the link is broken, and what was to go over it is
-planned anew.
+Overhearing a relay forward an event counts as its receipt. Leaves send receipts, for several events in one short frame
+or in a frame that they send anyway: soon over lossy links, later over good ones. A node without a receipt in time gets
+the event again. If that fails too, the link is broken, and its destinations are planned again.
 
-How long to wait is learned: from sending to hearing the first relay it takes a millisecond on 802.11 and a second or
-more on LoRa. Relays that are named in the same frame take turns at that distance, so that they do not collide.
+The timeout is learned: the time from sending a frame to hearing the first relay is about a millisecond on 802.11 and a
+second or more on LoRa. Relays named in the same frame send one after another at that interval, to avoid collisions.
 """
 
 from collections.abc import Callable

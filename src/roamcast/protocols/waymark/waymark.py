@@ -2,54 +2,55 @@
 
 Theory of operation
 -------------------
-Goal: an event reaches everybody who wants it, in as few frames as possible. On the radio every frame is a broadcast:
-one sender serves all its neighbours. So what counts is the number of *senders*, not the number of links in a tree. A
-node that knows who wants an event and who can hear whom can plan a tree with few senders. Waymark makes every node know
-that, at a small price, and makes good what it knows wrongly.
+Goal: an event reaches all nodes that want it, in as few frames as possible. On the radio every frame is a broadcast:
+one sender serves all its neighbours. What counts is therefore the number of *senders*, not the number of links in a
+tree. A node that knows which nodes want an event and which links exist can plan a tree with few senders. Waymark
+distributes this knowledge cheaply, and recovers where it is wrong.
 
-The parts, each a component with a module of its own:
+The parts, each a component in its own module:
 
 Knowledge
-    `links.py` measures: every node says in hellos whom it hears, so links are known in both directions, two hops far.
-    `records.py` keeps what every node has said of itself to the whole network: its *want* (what its application asks
-    for) and its *where* (its place and its links). `news.py` spreads records when they change, several in a frame.
-    `places.py` and `whereabouts.py` make positions useful where there are any. A node that says where it is and how it
-    moves need not list its links: they follow from places as long as it keeps its course. It lists only exceptions,
-    neighbours too far away to be expected and nodes nearby that it does not hear. A node without a position lists all
-    its links. So positions are never needed, and wrong ones are corrected by what is measured.
-    Whoever is far away need not know a place well, so turns are told at once nearby and later farther off, on frames
-    that are sent anyway. A node that several others nearby do not hear counts as silent until it speaks. Over a radio
-    so slow that knowledge costs more than it saves, there is none: events are spread to everybody.
-    `graph.py` puts it all together: who can hear whom now.
+    `links.py` measures links: hellos list the neighbours that a node hears, so links are known in both directions, up
+    to two hops away. `records.py` stores what every node has announced about itself to the whole network: its *want*
+    (its interests) and its *where* (its position and links). `news.py` spreads records when they change, several in a
+    frame.
+    `places.py` and `whereabouts.py` use positions if there are any. A node that announces its position and velocity
+    need not list its links: they follow from positions as long as it keeps its course. It lists only exceptions:
+    neighbours farther away than expected, and nearby nodes that it does not hear. A node without a position lists all
+    its links. Positions are therefore optional, and measurements correct wrong ones.
+    Distant nodes need less precise positions, so a change of course is announced at once nearby and later farther
+    away, in frames that are sent anyway. A node that several nearby nodes do not hear counts as silent until it sends
+    again. On a radio so slow that knowledge costs more than it saves, none is kept and events are flooded.
+    `graph.py` combines all this into the current links.
 
 Plan
-    `protocols/sender_tree.py` grows a tree: again and again the nearest destination that nobody reaches yet is
-    connected, by a path that reaches the most other destinations on its way.
+    `protocols/sender_tree.py` grows a tree: it repeatedly connects the nearest destination that is not reached yet,
+    by the path that reaches the most other destinations on its way.
 
 Forwarding
     `forwarding.py`. The publisher's frame names the first relays and, for each, the destinations behind it. Each relay
-    plans anew for its share, because it knows its surroundings better. Relays take turns in the order in which they are
-    named, so that they do not collide. A node that has just started and knows nothing spreads its events to everybody:
-    each node repeats them once, unless all its neighbours have heard them already.
+    plans again for its share, because it knows its surroundings better. Relays send in the order in which they are
+    named, to avoid collisions. A node that has just started and knows nothing floods its events: each node repeats
+    them once, unless all its neighbours have already heard them.
 
 Repair
-    `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame. Whoever is not
-    heard gets the event again, acknowledged by the link. If that fails, the link is cut and its destinations are
-    planned anew without it.
+    `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame. A node that
+    does not confirm gets the event again, acknowledged by the link. If that fails, the link is removed and its
+    destinations are planned again without it.
 
 Custody
-    `custody.py`. Destinations without a path are kept, and served when there is one.
+    `custody.py`. An event is kept for destinations without a path, and sent when there is one.
 
-An event at a node that was asked to pass it on is a *task*. The node takes each destination on at most `tries_max`
-times, and a second time only from another sender: a plan made from wrong knowledge may come back, but not for ever.
-That is why there are no loops: a node sends an event at most `tries_max` times per destination.
+An event that a node has been asked to forward is a *task*. The node accepts each destination at most `tries_max` times,
+and a second time only from another sender: an event may return because of a plan made from outdated knowledge, but not
+indefinitely. There are no loops, because a node sends an event at most `tries_max` times per destination.
 
-Nobody speaks for others: a record is issued by its own node, first-hand beats hearsay, numbers of records cannot run
-out, and a node tells only its own links. No single node can silence another, and the word of a node that several others
-do not hear voids what they say.
+Nodes do not speak for others: a record is issued by its own node, first-hand knowledge overrides hearsay, record
+numbers cannot be exhausted, and a node reports only its own links. No single node can silence another: when a node that
+others report as unheard sends again, their reports are void.
 
-What is known and used here: multipoint relays and their kin (RFC 6621, RFC 7181), dead reckoning of positions, explicit
-multicast (RFC 5058), receipts by overhearing, and custody of delay-tolerant networks (RFC 4838).
+Known techniques used here: multipoint relays and related methods (RFC 6621, RFC 7181), dead reckoning of positions,
+explicit multicast (RFC 5058), acknowledgement by overhearing, and custody in delay-tolerant networks (RFC 4838).
 """
 
 from typing import Any, ClassVar

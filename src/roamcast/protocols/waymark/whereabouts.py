@@ -1,9 +1,9 @@
-"""Whereabouts: what this node tells the network about its place and its links.
+"""Whereabouts: what this node announces about its position and its links.
 
-A node that knows where it is says so, with its velocity, and says it again only when it has strayed from what this
-foretold. Its links follow from places; only exceptions are listed: neighbours too far off to be expected (`extra`), and
-nodes so near that they ought to be heard, but are not (`lacks`). A node that does not know where it is lists all its
-neighbours as `extra`. So wrong places are corrected by what is measured, and right ones make knowledge cheap.
+A node that knows its position announces it together with its velocity, and again only when it has strayed from the
+predicted course. Its links follow from positions; only exceptions are listed: neighbours farther away than expected
+(`extra`), and nodes so near that they should be heard but are not (`lacks`). A node without a position lists all its
+neighbours as `extra`. Measurements thus correct wrong positions, and correct positions make knowledge cheap.
 """
 
 from enum import StrEnum

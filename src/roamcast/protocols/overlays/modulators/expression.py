@@ -73,35 +73,35 @@ def parse_record(payload: bytes) -> dict[str, object]:
         return {}
 
 
-class Constant(NamedTuple):
+class ConstantTerm(NamedTuple):
     constant: Value
 
     def evaluate(self, scope: Scope) -> Value:
         return self.constant
 
 
-class Name(NamedTuple):
+class NamedTerm(NamedTuple):
     name: str
 
     def evaluate(self, scope: Scope) -> Value:
         return scope.value(self.name)
 
 
-class Call(NamedTuple):
+class CalledTerm(NamedTuple):
     """An operator or a function, applied to its arguments."""
 
     function: Callable[..., Value]
-    arguments: "tuple[Node, ...]"
+    arguments: "tuple[Term, ...]"
 
     def evaluate(self, scope: Scope) -> Value:
         return self.function(*[argument.evaluate(scope) for argument in self.arguments])
 
 
-Node = Constant | Name | Call
+Term = ConstantTerm | NamedTerm | CalledTerm
 
 
-class Expression(NamedTuple):
-    root: Node
+class Formula(NamedTuple):
+    root: Term
     nodes: int  # steps that one evaluation takes at most
 
     def evaluate(self, scope: Scope) -> Value:
@@ -279,12 +279,12 @@ class Parser:
 
     # -- Expressions -------------------------------------------------------------------------------------------------
 
-    def expression(self) -> Expression:
+    def expression(self) -> Formula:
         began = self._nodes
         root = self._either()
-        return Expression(root, self._nodes - began)
+        return Formula(root, self._nodes - began)
 
-    def _either(self) -> Node:
+    def _either(self) -> Term:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise ConfigurationError(f"modulator: nested deeper than {DEPTH_MAX}")
@@ -294,62 +294,62 @@ class Parser:
         self._depth -= 1
         return node
 
-    def _both(self) -> Node:
+    def _both(self) -> Term:
         node = self._negation()
         while self.accept("and"):
             node = self._call(lambda one, other: _truth(one) and _truth(other), node, self._negation())
         return node
 
-    def _negation(self) -> Node:
+    def _negation(self) -> Term:
         negated = False
         while self.accept("not"):
             negated = not negated
         node = self._compared()
         return self._call(lambda value: not _truth(value), node) if negated else node
 
-    def _compared(self) -> Node:
+    def _compared(self) -> Term:
         node = self._sum()
         sign = self.accept(*COMPARISONS)
         return node if sign is None else self._call(COMPARISONS[sign], node, self._sum())
 
-    def _sum(self) -> Node:
+    def _sum(self) -> Term:
         node = self._product()
         while (sign := self.accept(*SUMS)) is not None:
             node = self._call(SUMS[sign], node, self._product())
         return node
 
-    def _product(self) -> Node:
+    def _product(self) -> Term:
         node = self._signed()
         while (sign := self.accept(*PRODUCTS)) is not None:
             node = self._call(PRODUCTS[sign], node, self._signed())
         return node
 
-    def _signed(self) -> Node:
+    def _signed(self) -> Term:
         negative = False
         while self.accept("-"):
             negative = not negative
         node = self._atom()
         return self._call(_on_number(lambda number: -number), node) if negative else node
 
-    def _atom(self) -> Node:
+    def _atom(self) -> Term:
         if self.accept("("):
             node = self._either()
             self.expect(")")
             return node
         token = self.token
         if token.kind == "number":
-            return self._leaf(Constant(_finite(float(token.text))))
+            return self._leaf(ConstantTerm(_finite(float(token.text))))
         if token.kind == "text":
-            return self._leaf(Constant(token.text[1:-1]))
+            return self._leaf(ConstantTerm(token.text[1:-1]))
         if token.kind != "name":
             raise self.refusal("a value expected")
         if token.text in _WORDS:
-            return self._leaf(Constant(_WORDS[token.text]))
+            return self._leaf(ConstantTerm(_WORDS[token.text]))
         if self._tokens[self._at + 1].text == "(":
             return self._applied()
-        return self._leaf(Name(token.text))
+        return self._leaf(NamedTerm(token.text))
 
-    def _applied(self) -> Node:
+    def _applied(self) -> Term:
         name = self.token.text
         if name not in FUNCTIONS:
             raise self.refusal(f"one of {', '.join(FUNCTIONS)} expected")
@@ -363,14 +363,14 @@ class Parser:
             raise ConfigurationError(f"modulator: {name} takes {count} arguments, not {len(arguments)}")
         return self._call(function, *arguments)
 
-    def _leaf(self, node: Constant | Name) -> Node:
+    def _leaf(self, node: ConstantTerm | NamedTerm) -> Term:
         self._at += 1
         self._count()
         return node
 
-    def _call(self, function: Callable[..., Value], *arguments: Node) -> Node:
+    def _call(self, function: Callable[..., Value], *arguments: Term) -> Term:
         self._count()
-        return Call(function, arguments)
+        return CalledTerm(function, arguments)
 
     def _count(self) -> None:
         self._nodes += 1

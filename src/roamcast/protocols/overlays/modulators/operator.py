@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
-from roamcast.protocols.overlays.modulators.expression import Expression, Parser
+from roamcast.protocols.overlays.modulators.expression import Formula, Parser
 
 CALL_S: Final = 2e-6
 STEP_S: Final = 0.5e-6  # per node of an expression
@@ -56,7 +56,7 @@ class Operator(ABC):
             raise ValueError(f"{self.name} remembers nothing")
 
 
-def expression_cost_s(expression: Expression, event: Event) -> float:
+def expression_cost_s(expression: Formula, event: Event) -> float:
     looked_into = len(event.payload) if event.payload.startswith(b"{") else 0
     return CALL_S + expression.nodes * STEP_S + looked_into * BYTE_S
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
-from roamcast.protocols.overlays.modulators.expression import Expression, Parser, Scope
+from roamcast.protocols.overlays.modulators.expression import Formula, Parser, Scope
 from roamcast.protocols.overlays.modulators.operator import (
     BYTE_S,
     CALL_S,
@@ -40,7 +40,7 @@ WORK_S_MAX: Final = 60.0
 class Filter(Operator):
     name: ClassVar[str] = "filter"
 
-    def __init__(self, condition: Expression) -> None:
+    def __init__(self, condition: Formula) -> None:
         self._condition = condition
 
     @classmethod
@@ -111,7 +111,7 @@ class AggregateOperator(Operator):
     name: ClassVar[str] = "aggregate"
     FUNCTIONS: ClassVar = ("mean", "sum", "min", "max", "count")
 
-    def __init__(self, function: str, value: Expression, size: int) -> None:
+    def __init__(self, function: str, value: Formula, size: int) -> None:
         self._function = function
         self._value = value
         self._size = size
@@ -170,7 +170,7 @@ class AggregateOperator(Operator):
 class Transform(Operator):
     name: ClassVar[str] = "transform"
 
-    def __init__(self, content: Expression) -> None:
+    def __init__(self, content: Formula) -> None:
         self._content = content
 
     @classmethod
@@ -190,7 +190,7 @@ class Transform(Operator):
 class Assign(Operator):
     name: ClassVar[str] = "assign"
 
-    def __init__(self, field: str, value: Expression) -> None:
+    def __init__(self, field: str, value: Formula) -> None:
         self._field = field
         self._value = value
 

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from roamcast.events import Event
-from roamcast.protocols.overlays.modulators.expression import Constant, Expression, Parser, Scope, Value
+from roamcast.protocols.overlays.modulators.expression import ConstantTerm, Formula, Parser, Scope, Value
 from roamcast.protocols.overlays.modulators.operator import (
     AGGREGATES,
     Fate,
@@ -92,7 +92,7 @@ class _Windowed(Operator):
 
     window_max: ClassVar[int] = WINDOW_MAX
 
-    def __init__(self, function: str, value: Expression, key: Expression, field: str) -> None:
+    def __init__(self, function: str, value: Formula, key: Formula, field: str) -> None:
         self._compute = AGGREGATES[function]
         self._value = value
         self._key = key
@@ -131,7 +131,7 @@ class _Windowed(Operator):
 class Moving(_Windowed):
     name: ClassVar[str] = "moving"
 
-    def __init__(self, function: str, value: Expression, size: int, key: Expression, field: str) -> None:
+    def __init__(self, function: str, value: Formula, size: int, key: Formula, field: str) -> None:
         super().__init__(function, value, key, field)
         self._size = size
 
@@ -150,7 +150,7 @@ class Moving(_Windowed):
 class Within(_Windowed):
     name: ClassVar[str] = "within"
 
-    def __init__(self, function: str, value: Expression, span_s: float, key: Expression, field: str) -> None:
+    def __init__(self, function: str, value: Formula, span_s: float, key: Formula, field: str) -> None:
         super().__init__(function, value, key, field)
         self._span_s = span_s
 
@@ -174,7 +174,7 @@ class Batch(_Windowed):
 
     name: ClassVar[str] = "batch"
 
-    def __init__(self, function: str, value: Expression, size: int, key: Expression, field: str) -> None:
+    def __init__(self, function: str, value: Formula, size: int, key: Formula, field: str) -> None:
         super().__init__(function, value, key, field)
         self._size = size
 
@@ -197,7 +197,7 @@ class Changed(_Windowed):
     name: ClassVar[str] = "changed"
     window_max: ClassVar[int] = 1
 
-    def __init__(self, value: Expression, by: float, key: Expression) -> None:
+    def __init__(self, value: Formula, by: float, key: Formula) -> None:
         super().__init__("max", value, key, "")
         self._by = by
 
@@ -217,7 +217,7 @@ class Changed(_Windowed):
         return event
 
 
-_ONE_KEY: Final = Expression(Constant(1.0), 1)
+_ONE_KEY: Final = Formula(ConstantTerm(1.0), 1)
 
 
 def key_text(key: Value) -> str:
@@ -225,7 +225,7 @@ def key_text(key: Value) -> str:
     return f"{type(key).__name__[0]}:{key}"[:KEY_CHARACTERS_MAX]
 
 
-def _function_and_value(parser: Parser) -> tuple[str, Expression]:
+def _function_and_value(parser: Parser) -> tuple[str, Formula]:
     function = one_of(parser, tuple(AGGREGATES))
     parser.expect(",")
     value = parser.expression()
@@ -233,6 +233,6 @@ def _function_and_value(parser: Parser) -> tuple[str, Expression]:
     return function, value
 
 
-def _key_and_field(parser: Parser) -> tuple[Expression, str]:
+def _key_and_field(parser: Parser) -> tuple[Formula, str]:
     key = parser.expression() if parser.accept(",") else _ONE_KEY
     return key, parser.read("name", "a field") if parser.accept(",") else ""
