@@ -132,7 +132,8 @@ class PageServer:
     def __init__(self, listen: str = "127.0.0.1:0", limits: Limits | None = None) -> None:
         """`listen` is HOST:PORT, or fd:N for a socket that listens already and was handed to this process."""
         self._inherited = _inherited(listen)
-        self._host, self._port = _endpoint(listen) if self._inherited is None else self._inherited.getsockname()[:2]
+        place: tuple[str, int] = _endpoint(listen) if self._inherited is None else self._inherited.getsockname()[:2]
+        self._host, self._port = place
         self._limits = limits or Limits()
         self._feeds: list[Feed] = []
         self._busy = 0

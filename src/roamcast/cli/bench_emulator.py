@@ -32,7 +32,8 @@ def emulator(
     if as_json:
         print_json([msgspec.to_builtins(each) | {"agrees": each.agrees} for each in found])
         return
-    print_table(f"Simulated and emulated: {nodes} nodes, {duration_s:g} s, seed {seed}", HEADER, [_row(each) for each in found])
+    title = f"Simulated and emulated: {nodes} nodes, {duration_s:g} s, seed {seed}"
+    print_table(title, HEADER, [_row(each) for each in found])
 
 
 HEADER = [

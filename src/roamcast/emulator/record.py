@@ -69,7 +69,7 @@ class EmulationTrace:
         dataset = ds.dataset(str(path), schema=SCHEMA, format="parquet", partitioning=partitioning)
         table = dataset.to_table().select(SCHEMA.names)
         if kind == "lost":  # a machine hears its own broadcasts, which no radio does
-            table = table.filter(pc.not_equal(table["detail"], ECHO))
+            table = table.filter(pc.not_equal(table["detail"], pa.scalar(ECHO)))
         since_s = pc.subtract(table["t"], pa.scalar(began_s))
         inside_s = pc.min_element_wise(pc.max_element_wise(since_s, pa.scalar(0.0)), pa.scalar(duration_s))
         table = table.set_column(SCHEMA.get_field_index("t"), SCHEMA.field("t"), inside_s)
