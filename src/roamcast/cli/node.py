@@ -188,9 +188,13 @@ class _Application:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
-        if plan.held:
-            await self._hold()
-        node = await LiveNode.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
+        node = await LiveNode.open(
+            plan.settings,
+            self._delivered,
+            self._printer.failed,
+            self._printer.noticed,
+            before_start=self._hold if plan.held else None,
+        )
         self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:

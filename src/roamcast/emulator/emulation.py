@@ -219,6 +219,7 @@ class Emulation:
     def _write(self) -> None:
         """Writes the trace up to now, in a thread: frames must not wait for the disk."""
         if self._written.done():
+            self._written.result()  # what went wrong in the thread ends the emulation
             duration_s = self._run.scenario.duration_s
             self._written = self._loop.run_in_executor(None, self._trace.flush, self._began_unix_s, duration_s)
 
@@ -397,8 +398,8 @@ class Emulation:
             case "held":
                 node.held.set()
                 prefer(node.process.pid, NODE_PRIORITY)
-                if node.is_released:
-                    self.behind_s = max(self.behind_s, self._now() - node.released_s)
+            case "started":
+                self.behind_s = max(self.behind_s, self._now() - node.released_s)
             case "published" if node.unconfirmed:
                 self._published(number, node.unconfirmed.pop(0), fields)
             case "delivered":

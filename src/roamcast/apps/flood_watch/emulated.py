@@ -39,7 +39,7 @@ from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.secret_files import write_secret
 
 DELAY_S = 0.002  # of a hop
-PATIENCE_S = 60.0  # until the first page answers
+PATIENCE_S = 180.0  # until the first page answers
 MOVE_PERIOD_S = 0.5
 NETWORK = "flood-watch"
 PR_SET_PDEATHSIG = 1
