@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from roamcast.world.incident import Incident
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.radio.signals import LogDistance
 from roamcast.world.scenario import Faults, Run, Scenario, Security
+from tests.emulator.namespaces import needs_namespaces
 
 SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE_S = 240
@@ -36,19 +36,6 @@ workload.rate_per_s = 2
 workload.language = "topics"
 workload.selectivity = 0.5
 """
-
-
-def why_impossible() -> str | None:
-    missing = [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]
-    if missing:
-        return f"no {missing[0]}"
-    user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
-    command = ["unshare", *user, "--net", "ip", "link", "add", "end1", "type", "veth", "peer", "name", "end2"]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"no network namespaces: {made.stderr.strip()}" if made.returncode else None
-
-
-needs_namespaces = pytest.mark.skipif(why_impossible() is not None, reason=str(why_impossible()))
 
 
 def emulator(scenario: Path, out: Path, *options: str) -> subprocess.Popen[str]:

@@ -7,13 +7,17 @@ own, because an emulator leaves its network for good.
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.protocols.catalogue import PROTOCOLS
+from roamcast.trace.arrow import table_of_kind
+from roamcast.trace.files import read_trace
 from roamcast.trace.summary import summarise
 from roamcast.world.scenario_file import read_run
 from roamcast.world.simulator import simulate
@@ -35,7 +39,8 @@ workload.rate_per_s = 0.5
 workload.start_s = 15
 workload.tail_s = 5
 """
-DELAY_S = 0.005  # of a hop; long beside what a busy machine adds
+DELAY_S = 0.01  # of a hop; long beside what a busy machine adds
+CALIBRATION_S = 40.0
 DELIVERY_GAP_MAX = 0.02
 FRAMES_GAP_MAX = 0.1
 BEHIND_S_MAX = 0.1  # an emulation that was later than that is worth another try
@@ -64,13 +69,28 @@ def deployable() -> list[str]:
     return [name for name, kind in PROTOCOLS.items() if not kind.is_limit]
 
 
-def compare(protocol: str, *, nodes: int, duration_s: float, seed: int, tries: int = 1) -> Beside:
-    """Emulates again, up to `tries` times in all, while the machine was late, and takes the one that was least so."""
+def hop_overhead_s(*, nodes: int, seed: int) -> float:
+    """What machine and programs add to the delay of a hop: the median over the deliveries of an emulated flooding."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "scenario.toml")
-        text = SCENARIO.format(protocol=protocol, seed=seed, nodes=nodes, duration_s=duration_s, delay_s=DELAY_S)
-        file.write_text(text, encoding="utf-8")
-        simulated = summarise(simulate(read_run(file)).recorder.table())
+        out = Path(folder, "trace")
+        _emulated(_scenario(folder, "flooding", seed, nodes, CALIBRATION_S, DELAY_S), out)
+        delivered = table_of_kind(read_trace(out), "delivered")
+        hops_s = [
+            t_s / hops for t_s, hops in zip(*(delivered[name].to_pylist() for name in ("value", "hops")), strict=True)
+        ]
+    return max(0.0, float(median(hops_s)) - DELAY_S)
+
+
+def compare(
+    protocol: str, *, nodes: int, duration_s: float, seed: int, overhead_s: float = 0.0, tries: int = 1
+) -> Beside:
+    """The air's delay is shorter by the overhead, so that a hop takes as long as in the simulator.
+
+    Emulates again, up to `tries` times in all, while the machine was late, and takes the one that was least so."""
+    with tempfile.TemporaryDirectory() as folder:
+        described = partial(_scenario, folder, protocol, seed, nodes, duration_s)
+        simulated = summarise(simulate(read_run(described(DELAY_S))).recorder.table())
+        file = described(max(0.1 * DELAY_S, DELAY_S - overhead_s))
         emulated: dict[str, Any] = {}
         for number in range(tries):
             again = _emulated(file, Path(folder, f"trace{number}"))
@@ -87,6 +107,13 @@ def compare(protocol: str, *, nodes: int, duration_s: float, seed: int, tries: i
         latency_ms_emulated=emulated["latency_ms_p50"] or 0.0,
         behind_s=emulated["behind_s"],
     )
+
+
+def _scenario(folder: str, protocol: str, seed: int, nodes: int, duration_s: float, delay_s: float) -> Path:
+    file = Path(folder, "scenario.toml")
+    text = SCENARIO.format(protocol=protocol, seed=seed, nodes=nodes, duration_s=duration_s, delay_s=delay_s)
+    file.write_text(text, encoding="utf-8")
+    return file
 
 
 def _emulated(file: Path, out: Path) -> dict[str, Any]:

@@ -367,7 +367,7 @@ class Emulation:
         folder = self._trace.nodes
         words += ["--trace", str(folder / f"trace-{number:03}-{node.lives}"), "--state", str(folder)]
         words += ["--cpu-share", str(self._settings.cpu_share)]
-        words += ["--seed", str(derive_int(self._run.seed, "node", number, node.lives - 1))]
+        words += ["--seed", str(derive_int(self._run.seed, "node", number, node.lives))]
         for name, value in self._run.parameters.items():
             words += ["--set", f"{name}={value}"]
         place = self._whereabouts.position(number, self._now())
@@ -426,7 +426,7 @@ class Emulation:
         running = [node for node in self._nodes if node.process is not None and node.process.poll() is None]
         for node in running:
             node.process.send_signal(signal.SIGCONT)
-            node.say("\nquit")  # two lines: one may be held
+            node.say("\nhalt")  # two lines: one may be held; no goodbyes, which the simulator does not have at the end
         give_up_s = self._loop.time() + STOP_PATIENCE_S
         while running and self._loop.time() < give_up_s:
             running = [node for node in running if node.process.poll() is None]

@@ -354,7 +354,7 @@ class LiveNode:
         fields = NodeSettings.__struct_fields__
         return [name for name in fields if getattr(wanted, name) != getattr(new, name)]
 
-    def close(self) -> None:
+    def close(self, *, goodbye: bool = True) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
         if not self._is_open:
             return
@@ -362,7 +362,8 @@ class LiveNode:
         self._flush()
         if self._flushing is not None:
             self._flushing.cancel()
-        self._host.command(self._host.protocol.leave)
+        if goodbye:
+            self._host.command(self._host.protocol.leave)
         self.discovery.close()
         self._host.close()
         if self._guard is not None:
