@@ -1,7 +1,7 @@
 """Compiles the hot modules with mypyc, from the sources that also run interpreted; the rest is in pyproject.toml.
 
 Compiled are the modules of the core but two kinds: packages' `__init__`, and modules that define a class with keywords,
-because mypyc drops them without a word (a frozen message would become mutable and another one on the wire).
+because mypyc silently ignores the keywords (a frozen message would become mutable, and its encoding would change).
 
 Without mypyc or a C compiler, or with `ROAMCAST_PURE=1`, nothing is compiled and everything works interpreted.
 """
@@ -33,7 +33,7 @@ def compiles(path: Path) -> bool:
 
 
 def works(compiler: str, *options: str) -> bool:
-    """Asked before mypyc spends half a minute on sources that nobody will compile."""
+    """Checked first, because mypyc takes half a minute before it calls the compiler."""
     command = [*compiler.split(), f"-I{sysconfig.get_path('include')}", *options, "-x", "c", "-"]
     return subprocess.run(command, input=b"#include <Python.h>\n", capture_output=True, check=False).returncode == 0
 

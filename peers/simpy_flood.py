@@ -8,7 +8,7 @@ floods only. The answer is one line of JSON.
 What is modelled: the access of 802.11 DCF (send after DIFS if the air is free, otherwise count down random slots that
 freeze while it is busy, and once more after every transmission; stations whose slots end together collide; EIFS after a
 broken frame), half duplex, receivers that lock on the first frame they hear, and what overlapping frames do to it.
-Whoever hears a flood for the first time repeats it once after a uniform time.
+A node that hears a flood for the first time repeats it once after a uniform time.
 
 It stands alone and is meant to be fair: one event per slot or per receiver would be simpler and several times slower.
 A station's process sleeps through its whole countdown and is interrupted if the air becomes busy; a frame is one

@@ -117,7 +117,7 @@ def test_deliveries_as_they_should_be() -> None:
     ("records", "complaint"),
     [
         ([SUBSCRIBED, PUBLISHED, DELIVERED, DELIVERED], "1 got event 7 twice"),
-        ([SUBSCRIBED, DELIVERED], "which nobody published"),
+        ([SUBSCRIBED, DELIVERED], "which was never published"),
         ([PUBLISHED, DELIVERED], "does not want it"),
         ([SUBSCRIBED, PUBLISHED._replace(value=50.0), DELIVERED], "does not want it"),
         ([SUBSCRIBED, SUBSCRIBED._replace(kind="unsubscribed"), PUBLISHED, DELIVERED], "does not want it"),

@@ -60,6 +60,10 @@ def test_help_does_not_wait_for_the_heavy_libraries() -> None:
     ("arguments", "expected"),
     [
         (["fly"], "No such command 'fly'"),
+        (["simulat"], "No such command 'simulat'. Did you mean 'simulate'?"),
+        (["campaign", "rum"], "No such command 'rum'. Did you mean 'run'?"),
+        (["simulate", "--nodes", "ten"], "Invalid value for '--nodes': 'ten' is not a whole number"),
+        (["simulate", "--duration", "long"], "Invalid value for '--duration': 'long' is not a number"),
         (["--fly"], "No such option: --fly"),
         (["protocols", "--fly"], "No such option: --fly"),
         (["protocols", "extra"], "protocol: 'extra' is unknown"),

@@ -5,7 +5,9 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from roamcast.emulator.air import Air, without_checksum
+from roamcast.emulator.disturbance import Disturbances
 from roamcast.seeds import Random
+from roamcast.world.incident import Incident
 
 BROADCAST = b"\xff" * 6
 
@@ -187,3 +189,24 @@ def test_a_datagram_loses_its_checksum_and_nothing_else() -> None:
     datagram = header + b"\1\2\3\4\0\x0d" + b"\xab\xcd" + b"hello"
     assert without_checksum(datagram) == header + b"\1\2\3\4\0\x0d" + b"\0\0" + b"hello"
     assert without_checksum(frame(BROADCAST)) == frame(BROADCAST)
+
+
+def test_incidents_strike_the_frames_of_their_machine() -> None:
+    disturbances = Disturbances(Random(1))
+    assert disturbances.leaves(3)
+    full = Incident(what="overflow", node=3, from_s=1.0, until_s=2.0, amount=1.0)
+    late = Incident(what="delay", node=4, from_s=1.0, until_s=2.0, amount=0.5)
+    doubled = Incident(what="duplicate", node=4, from_s=1.0, until_s=2.0, amount=1.0)
+    broken = Incident(what="corrupt", node=5, from_s=1.0, until_s=2.0, amount=1.0)
+    for incident in (full, late, doubled, broken):
+        disturbances.begin(incident)
+    assert not disturbances.leaves(3)
+    first_s, second_s = disturbances.arrivals(4)
+    assert first_s == 0.5
+    assert 0.5 < second_s < 0.6
+    assert disturbances.arrivals(5) == []
+    assert not disturbances.strikes(0)
+    assert disturbances.count == 3
+    for incident in (full, late, doubled, broken):
+        disturbances.end(incident)
+    assert not any(map(disturbances.strikes, range(6)))

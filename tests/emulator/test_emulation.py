@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.emulator.namespaces import needs_namespaces
 
 import roamcast
 from roamcast.emulator.emulation import require_emulable
@@ -17,7 +18,6 @@ from roamcast.world.incident import Incident
 from roamcast.world.radio.models.wifi_b import Wifi80211b
 from roamcast.world.radio.signals import LogDistance
 from roamcast.world.scenario import Faults, Run, Scenario, Security
-from tests.emulator.namespaces import needs_namespaces
 
 SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE_S = 240

@@ -11,6 +11,8 @@ from roamcast.hunt.accountant import account
 from roamcast.hunt.draw import HUNTED
 from roamcast.interests import Intervals
 from roamcast.protocols.api import Site
+from roamcast.protocols.odmrp.messages import JoinRequest
+from roamcast.protocols.odmrp.routes import Route
 from roamcast.protocols.trees.messages import Subscription
 from roamcast.protocols.trees.standing import NEWBORN
 from roamcast.protocols.trees.tree import TreeProtocol
@@ -111,3 +113,16 @@ def test_a_broker_whose_clock_jumps_goes_on_serving_its_consumers() -> None:
     late = [debt for debt in books.debts if debt.published_s > 80.0]
     assert late
     assert all((debt.event_id, debt.node) in books.delays_s for debt in late)
+
+
+def test_members_of_a_publisher_that_returns_read_its_first_list() -> None:
+    """ODMRP: a publisher that returns counts its lists from the beginning. Members took the new list for one that they
+    knew, left out what they wanted, and got nothing for as long as they answered."""
+    route = Route(contexts_max=4)
+    before = JoinRequest(publisher=9, life=1, sequence=7, hops=1, context=b"", listing=1, channels=((1, ((3, 55),)),))
+    after = JoinRequest(publisher=9, life=2, sequence=1, hops=1, context=b"", listing=1, channels=((1, ((4, 66),)),))
+    route.renew(before, 9, None, 1.0)
+    assert route.versions == {3: 55}
+    assert route.renew(after, 9, None, 2.0)
+    assert route.versions == {4: 66}
+    assert route.channels == {4: 1}

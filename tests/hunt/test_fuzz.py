@@ -17,7 +17,7 @@ from roamcast.protocols.catalogue import PROTOCOLS
 from roamcast.seeds import Random
 
 CORPUS = Path(__file__).parent / "corpus"
-DATAGRAMS = int(os.environ.get("ROAMCAST_FUZZ", "4000"))
+DATAGRAMS = int(os.environ.get("ROAMCAST_FUZZ", "20000"))
 
 
 @pytest.mark.parametrize("protocol", HUNTED)

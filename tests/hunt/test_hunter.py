@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from roamcast.cli.hunt import app
+from roamcast.emulator.emulation import require_emulable
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.accountant import account, is_wanted
 from roamcast.hunt.case import Case, read_case, write_case
@@ -16,6 +17,7 @@ from roamcast.hunt.draw import HUNTED, draw_case
 from roamcast.hunt.hunter import HuntTask, Limit, perform, retry_open, tasks
 from roamcast.hunt.judge import CaseFailure, Verdict, judge
 from roamcast.hunt.ledger import Ledger
+from roamcast.hunt.live import live_case
 from roamcast.hunt.page import hunt_page, read_records, record_of, write_records
 from roamcast.hunt.promises import promise
 from roamcast.hunt.settings import draw_parameters
@@ -233,3 +235,15 @@ def test_the_command_hunts(tmp_path: Path) -> None:
     answer = msgspec.json.decode(result.stdout)
     assert answer["totals"]["flooding"]["cases"] == 2
     assert "| flooding | 2 |" in (tmp_path / "hunt.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("protocol", HUNTED)
+def test_cases_for_real_nodes_can_be_emulated(protocol: str) -> None:
+    for number in range(5):
+        case = live_case(1, number, protocol)
+        assert (case is None) == (promise(protocol, {}) is None)
+        if case is not None:
+            require_emulable(case.run)
+            assert case.run.scenario.nodes == 10
+            assert case.settled_s is not None
+            assert case.run.scenario.duration_s <= 600.0

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
@@ -13,7 +14,8 @@ from roamcast.live.codec import Codec, Datagram, DatagramKind
 from roamcast.live.endpoints import Endpoint, open_socket
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
-from roamcast.live.link import ATTEMPTS_MAX
+from roamcast.live.link import ATTEMPTS_MAX, DATAGRAMS_PER_WINDOW, WINDOW_S
+from roamcast.live.quotas import Quota
 from roamcast.protocols.api import Host, Message, Parameters, Protocol, Timer
 from roamcast.seeds import Random
 
@@ -312,6 +314,34 @@ async def test_small_broadcasts_of_one_round_share_datagrams_and_arrive_in_order
     network.hosts[1].broadcast(Note("alone"))
     assert (await network.call(2))[2] == "alone"
     assert datagrams[-1] == CODEC.encode(Datagram(DatagramKind.BROADCAST, 1, message=Note("alone")))
+
+
+@on_network
+async def test_a_node_that_broadcasts_in_every_round_fills_its_datagrams(network: Network) -> None:
+    """Each event in a datagram of its own is what cost 40,000 events/s, and what quotas took for an attack."""
+    await network.link(1, 2)
+    sent: list[bytes] = []
+    host: Any = network.hosts[1]
+    transmit = host._transmit
+
+    def counted(data: bytes, endpoints: Any) -> None:
+        sent.append(data)
+        transmit(data, endpoints)
+
+    host.link._transmit = counted
+    began_s = time.monotonic()
+    for number in range(400):
+        host.broadcast(Note(f"note {number:090}"))
+        assert number > 0 or len(sent) == 1, "one alone does not wait"
+        await asyncio.sleep(0)
+    windows = 1 + (time.monotonic() - began_s) / WINDOW_S
+    got = [(await network.call(2))[2] for _ in range(400)]
+    assert got == [f"note {number:090}" for number in range(400)]
+    full = sum(len(data) > host.link.frame_bytes_max - 200 for data in sent)
+    assert len(sent) - full <= DATAGRAMS_PER_WINDOW * (windows + 1)
+    quota = Quota()
+    assert quota.datagrams_per_s > 4 * DATAGRAMS_PER_WINDOW / WINDOW_S
+    assert quota.bytes_per_s > 40_000 * 150, "40,000 small events per second"
 
 
 @on_network

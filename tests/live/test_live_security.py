@@ -69,7 +69,7 @@ def test_plain_datagrams_do_not_leave_the_machine_unless_allowed(settings: NodeS
     async def start() -> None:
         await LiveNode.open(settings, lambda delivery: None)
 
-    with pytest.raises(ConfigurationError, match="none given, so anybody in range could read and forge"):
+    with pytest.raises(ConfigurationError, match="none given, so anyone in range could read and forge"):
         asyncio.run(start())
 
 

@@ -17,6 +17,7 @@ from roamcast.live.authority import new_authority
 from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, DatagramKind
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
 from roamcast.live.keys import new_ring, read_ring, write_ring
+from roamcast.live.link import WINDOW_S
 from roamcast.live.node import Delivery, LiveNode, NodeSettings
 from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
 from roamcast.live.sealing import SEAL_BYTES
@@ -419,7 +420,7 @@ def test_a_peer_over_its_quota_is_not_heard(tmp_path: Path) -> None:
         members.nodes["alice"].subscribe(parse_interest("topics", "**"))
         for _ in range(60):
             members.nodes["bob"].publish("fire/north")
-            await asyncio.sleep(0)  # each in a datagram of its own
+            await asyncio.sleep(WINDOW_S)  # each in a datagram of its own
         await members.until(lambda: members.lost("alice").get("quota", 0) >= 40)
         assert 10 <= len(members.got["alice"]) <= 20
 

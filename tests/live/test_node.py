@@ -82,7 +82,7 @@ async def refused_settings(settings: NodeSettings) -> None:
     ("settings", "expected"),
     [
         (NodeSettings(address=-1, peers=(("127.0.0.1", 9),)), "address = -1: must be between 0 and 2147483647"),
-        (NodeSettings(address=1), "key: none given, so anybody in range could read and forge"),
+        (NodeSettings(address=1), "key: none given, so anyone in range could read and forge"),
         (NodeSettings(address=1, protocol="smoke", peers=(("127.0.0.1", 9),)), "protocol: 'smoke' is unknown"),
         (NodeSettings(address=1, listen=("127.0.0.1", 5), group=("239.1.1.1", 6)), "port 5 must be the port of"),
         (

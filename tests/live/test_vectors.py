@@ -39,6 +39,7 @@ def test_a_datagram_sealed_with_a_shared_key() -> None:
     ring = KeyRing("rescue", (Key(1, bytes(range(32)), 0.0),))
     sender = Sealer(ring, 7, 9, lambda: 10, lambda: NOW_S)
     sender._instance = 0x1122334455667788
+    sender.load(ring)
     assert sender.seal(b"fire") == vector
     assert Sealer(ring, 2, 1, lambda: 2, lambda: NOW_S).open(vector) == (7, b"fire")
 
@@ -63,6 +64,7 @@ def test_a_signed_datagram() -> None:
         ring, ALICE.address, 9, next_life=lambda: 10, now=lambda: NOW_S, identity=identity, credentials=known()
     )
     sender._instance = 0x1122334455667788
+    sender.load(ring)
     assert sender.seal(b"fire") == vector
     receiver = Sealer(ring, 2, 1, next_life=lambda: 2, now=lambda: NOW_S, credentials=known())
     assert receiver.open(vector) == (ALICE.address, b"fire")

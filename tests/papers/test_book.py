@@ -13,7 +13,8 @@ from roamcast.errors import ConfigurationError
 from roamcast.papers.ablation import ablation_page
 from roamcast.papers.ablation import keep as keep_ablation
 from roamcast.papers.arena import NOTES, keep, write_arena
-from roamcast.papers.book import with_findings, write_book
+from roamcast.papers.book import PAPERS, with_findings, write_book
+from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.summary import kept_results
 
 BOOK = Path(__file__).parents[2] / "docs" / "results"
@@ -68,14 +69,28 @@ def test_a_claim_that_fails_has_its_explanation() -> None:
     assert all(len(claim.finding.split()) >= 20 for claim in failing), failing
 
 
-def test_headings_and_opening_page_say_what_is_not_at_the_papers_scale(made: Path) -> None:
-    index = (made / "README.md").read_text(encoding="utf-8")
+def test_headings_say_what_is_not_at_the_papers_scale(made: Path) -> None:
+    left_out = {"paper": "", "sparse": ", at fewer points than the paper", "quick": ", not at the paper's scale"}
     for summary in kept_results(made / "data"):
         page = (made / f"{summary.paper}.md").read_text(encoding="utf-8")
-        heading = f"## {summary.figure}" + ("" if summary.at_paper_scale else ", not at the paper's scale")
-        assert heading in page.splitlines()
-        for claim in summary.of_paper:
-            assert claim.statement in index
+        assert f"## {summary.figure}{left_out[summary.scale]}" in page.splitlines()
+        assert all(claim.statement in page for claim in summary.claims)
+
+
+def test_the_opening_page_takes_two_minutes(made: Path) -> None:
+    """At 250 words a minute; and it names every paper's verdict and where its claims are."""
+    index = (made / "README.md").read_text(encoding="utf-8")
+    assert len(index.split()) <= 750  # tables and links count too
+    for paper in PAPERS:
+        assert paper.verdict in index
+        assert f"({paper.name}.md)" in index
+
+
+def test_what_the_verdicts_name_is_in_the_catalogue() -> None:
+    for paper in PAPERS:
+        named = re.findall(r"\b(?:somer|odmrp|geo|overlay)-[\w.]*\w", paper.verdict)
+        assert named
+        assert set(named) <= set(FIGURES)
 
 
 def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSession, tmp_path: Path) -> None:

@@ -213,6 +213,18 @@ def test_4_3_2_events_follow_the_reverse_path_of_advertisements() -> None:
     assert net.receivers(event) == [0]
 
 
+def test_4_3_2_every_advertisement_floods_at_once_to_the_roots_that_lack_it() -> None:
+    """Also one that says nothing new. On a line none travels back to where it came from."""
+    net = network(line(16), {0, 5, 10, 15}, **RESTFUL)
+    net.run(40.0)
+    sent = [r for r in net.records if r.kind == "send" and "Entry(root=0, sequence=4," in r.text]
+    began_s = sent[0].time_s
+    reached = [r.time_s for r in sent if r.text.startswith("-> 15 ")]
+    assert len(reached) == 1
+    assert reached[0] - began_s < 3.0
+    assert not any("towards=0" in r.text for r in sent)
+
+
 def test_4_3_2_a_root_that_is_gone_is_forgotten() -> None:
     net = network(line(8), {0, 7}, **RESTFUL)
     net.run(15.0)
@@ -264,8 +276,8 @@ CAUSAL = Site(1000.0, 1000.0, 200.0, parse_specification("a: 0..10; b: 10..20; c
 
 
 def contended(**more: Any) -> TinyNet[Somer]:
-    """A line of nine nodes between the roots 0 and 8; the causal nodes are all near 0."""
-    net = network(line(9), {0, 8}, CAUSAL, **{**RESTFUL, **more})
+    """A line of eight nodes between the roots 0 and 7; the causal nodes are all near 0."""
+    net = network(line(8), {0, 7}, CAUSAL, **{**RESTFUL, **more})
     for node, publishes, subscribes in ((0, 0, None), (1, 10, 0), (2, 20, 10)):
         net.node(node).advertise(Intervals.of((publishes, publishes + 10)))
         if subscribes is not None:

@@ -62,7 +62,7 @@ def _traced(settings: EmulationSettings, text: str) -> pa.Table:
         words = [str(Path(folder, "trace")), msgspec.json.encode(settings).decode(), text]
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
         if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or ["it ended without a word"]
+            last = done.stderr.strip().splitlines()[-1:] or ["it ended without a message"]
             raise ConfigurationError(last[0])
         return read_trace(Path(folder, "trace"))
 

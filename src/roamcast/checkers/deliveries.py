@@ -38,7 +38,7 @@ def check_deliveries(table: pa.Table) -> None:
 def _check_delivery(row: Row, contents: dict[int, Any], wanted: list[Interest]) -> None:
     node, event = row["node"], row["event_id"]
     if event not in contents:
-        raise InvariantError(f"{node} got event {event}, which nobody published")
+        raise InvariantError(f"{node} got event {event}, which was never published")
     if row["peer"] == node:
         raise InvariantError(f"{node} got its own event {event}")
     if not any(interest.contains(contents[event]) for interest in wanted):

@@ -1,4 +1,4 @@
-"""Invariants of soft state: it stays within its bounds, and what nobody repeats expires.
+"""Invariants of soft state: it stays within its bounds, and expires unless refreshed.
 
 `SLACK_S` covers timers that are spread at random. Clocks are those of the nodes, so the checkers of expiry are for runs
 in which no clock jumps and no node is paused.

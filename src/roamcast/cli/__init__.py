@@ -10,7 +10,9 @@ A user's mistake is one line on stderr and exit code 2, whether an option was wr
 
 import json
 import platform
+import re
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -32,6 +34,9 @@ EXTRAS = {
     "pyspark": "spark",
 }
 """What a plain installation leaves out, and the extra that brings it."""
+
+NUMBERS = {"int_parsing": "a whole number", "int_from_float": "a whole number", "float_parsing": "a number"}
+"""What a value should have been, by the kind of pydantic's error."""
 
 USER_MISTAKE = 2
 INTERRUPTED = 130
@@ -113,7 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ConfigurationError as error:
         _refuse(str(error))
     except TyperException as error:
-        _refuse(error.format_message())
+        _refuse(_explained(error))
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         if missing not in EXTRAS:
@@ -122,6 +127,21 @@ def main(arguments: list[str] | None = None) -> None:
     except (Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _explained(error: TyperException) -> str:
+    """Typer's message, with what it leaves out: the wrong value, or the command that was probably meant."""
+    message = error.format_message().replace("Value error, ", "")
+    mistakes: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which converts the values
+    if mistakes and mistakes[0]["type"] in NUMBERS:
+        option = message.partition(": ")[0]
+        return f"{option}: {mistakes[0]['input']!r} is not {NUMBERS[mistakes[0]['type']]}"
+    context = getattr(error, "ctx", None)
+    unknown = re.match("No such command '(.*)'", message)
+    if unknown and context is not None:
+        likely = get_close_matches(unknown[1], context.command.list_commands(context), 1)
+        return f"{message} Did you mean {likely[0]!r}?" if likely else message
+    return message
 
 
 def _refuse(mistake: str) -> None:

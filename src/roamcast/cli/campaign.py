@@ -270,7 +270,7 @@ def decide(
     if not table.rows:
         table = decision_table(campaign, measured, analysis.runs, ends_only=ends)
     if not table.rows:
-        raise ConfigurationError(f"{directory}: nobody to choose from; it needs two protocols that can be deployed")
+        raise ConfigurationError(f"{directory}: nothing to compare; the campaign needs two deployable protocols")
     if into is not None:
         put_between_marks(into, "decisions", markdown_table(table))
     if as_json:

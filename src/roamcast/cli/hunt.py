@@ -132,6 +132,47 @@ def fuzz(
 
 
 @app.command()
+def live(
+    protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    runs: Annotated[int, typer.Option(help="Cases of each protocol.")] = 1,
+    seed: Annotated[int, typer.Option(help="Decides all cases.")] = 1,
+    out: Annotated[Path, typer.Option(help="Outcomes are added to live.jsonl here, for the page.")] = RESULTS,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
+) -> None:
+    """Hunt with ten real nodes in the emulator, in real time (a minute or two per case)."""
+    from roamcast.emulator.machines import enter_own_network
+    from roamcast.hunt.live import BEHIND_S_MAX, add_live, judge_live, live_case, read_live
+
+    if runs < 1:
+        raise ConfigurationError(f"runs = {runs}: must be at least 1")
+    names = [checked_protocol(name) for name in protocol] if protocol else list(HUNTED)
+    enter_own_network()
+    path = out / "live.jsonl"
+    done = {(entry.protocol, entry.seed, entry.number) for entry in read_live(path) if entry.is_judged}
+    failed = False
+    entries = []
+    for number in range(runs):
+        for name in names:
+            case = live_case(seed, number, name)
+            if case is None or (name, seed, number) in done:
+                continue
+            entry = judge_live(case, seed, number)
+            add_live(entry, path)
+            entries.append(entry)
+            failed = failed or bool(entry.failure)
+            if as_json:
+                continue
+            outcome = f"{entry.failure}: {entry.detail}" if entry.failure else "passed"
+            if not entry.is_judged:
+                outcome = f"not judged: {entry.behind_s:.1f} s behind real time; {BEHIND_S_MAX:g} s are allowed"
+            typer.echo(f"{name} {number}: {entry.paid} of {entry.owed} pairs, {entry.promised} promised: {outcome}")
+    if as_json:
+        print_json(entries)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def adversaries(
     protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each kind.")] = 3,

@@ -121,12 +121,18 @@ def node(
         Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
+    peer_datagrams_per_s: Annotated[
+        float, typer.Option(min=1, help="Datagrams that one peer may send per second, and twice as many at once.")
+    ] = 10_000.0,
+    peer_bytes_per_s: Annotated[
+        float, typer.Option(min=1500, help="Bytes that one peer may send per second, and twice as many at once.")
+    ] = 10e6,
     doors: Annotated[
         list[str] | None,
         typer.Option(
             "--door",
             help="Let other programs in: http, mqtt, metrics or tracing, as NAME or NAME=HOST:PORT; repeatable. "
-            "Access rules are in the table [door] of the file.",
+            "Access rules are in the table `door` of the file.",
         ),
     ] = None,
     duration_s: Annotated[float | None, typer.Option("--duration", help="Stop after this many seconds.")] = None,

@@ -95,7 +95,7 @@ class Printer:
         text = f"node {settings.address} runs {settings.protocol} on {where}, {security}"
         self._print("started", fields, text)
         if settings.plain and settings.key is None:
-            text = "no key: anybody in range can read and forge what this node sends"
+            text = "no key: anyone in range can read and forge what this node sends"
             self.noticed(Notice(Level.WARNING, "plain", text))
 
     def published(self, event: Event, neighbours: int) -> None:

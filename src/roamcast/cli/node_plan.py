@@ -22,6 +22,7 @@ from roamcast.live.endpoints import default_listen, parse_endpoint
 from roamcast.live.identity import read_identity
 from roamcast.live.keys import read_ring
 from roamcast.live.node import NodeSettings
+from roamcast.live.quotas import quota_of
 from roamcast.protocols.api import Point, Site
 
 DEPENDENCIES_BYTES_MAX = 65_536
@@ -75,6 +76,7 @@ def node_plan(options: Mapping[str, Any]) -> NodePlan:
         state=options["state"],
         key=key,
         identity=options["identity"],
+        quota=quota_of(options["peer_datagrams_per_s"], options["peer_bytes_per_s"]),
         plain=options["plain"],
         repair=options["repair"],
         journal=options["journal"],

@@ -11,10 +11,11 @@ from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
 from roamcast.papers.catalogue import figures_named
 from roamcast.papers.figure import Platform, Scale
-from roamcast.papers.listing import Listed, listed
+from roamcast.papers.listing import Listed, listed, older_parts
 from roamcast.papers.page import interval
 from roamcast.papers.reproduce import Reproduction
-from roamcast.papers.summary import Summary, write_summary
+from roamcast.papers.summary import Summary, kept_results, write_summary
+from roamcast.papers.witness import renewed
 
 RESULTS = Path("results")
 BOOK = Path("docs/results/data")
@@ -25,7 +26,11 @@ def reproduce(
         list[str] | None, typer.Argument(help="Figures as in the list, a paper's name, or all.", show_default=False)
     ] = None,
     scale: Annotated[
-        Scale, typer.Option(help="Smaller networks and shorter runs, or those of the paper. Seeds as needed in both.")
+        Scale,
+        typer.Option(
+            help="Smaller networks and shorter runs; the paper's at fewer points of the axis; or all of the paper's. "
+            "Seeds as needed in each."
+        ),
     ] = "quick",
     on: Annotated[
         Platform, typer.Option(help="Simulated, or with real nodes in real time, for the figures that can be.")
@@ -37,6 +42,14 @@ def reproduce(
     store: Annotated[Path | None, typer.Option(help="Also keep each summary as FIGURE.json in this directory.")] = None,
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
     show_list: Annotated[bool, typer.Option("--list", help="List all figures and their last results.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Simulate one run of each contender again, for results in --store that are older than the sources. "
+            "Where all give the same traces as before, the results count as current.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Reproduce a paper's figure and judge its claims.
@@ -46,6 +59,9 @@ def reproduce(
     """
     if show_list:
         _list(out, as_json)
+        return
+    if verify:
+        _verify(store or BOOK, as_json)
         return
     chosen = [figure for name in figures or [] for figure in figures_named(name, on)]
     if not chosen:
@@ -74,6 +90,22 @@ def _list(out: Path, as_json: bool) -> None:
         return
     header = ["figure", "title", "scale", "seeds", "last result", "older than", "from"]
     print_table("Figures", header, [_row(row) for row in rows])
+
+
+def _verify(directory: Path, as_json: bool) -> None:
+    """Renews the digests of stored results whose witnesses give the same traces as before."""
+    answers = []
+    for summary in kept_results(directory):
+        fresh = renewed(summary)
+        if fresh is not None:
+            write_summary(fresh, directory / f"{summary.figure}.json")
+        older = list(older_parts(fresh or summary))
+        answers.append({"figure": summary.figure, "renewed": fresh is not None, "older": older})
+        if not as_json:
+            state = f"older than {', '.join(older)}" if older else "same traces" if fresh is not None else "current"
+            typer.echo(f"{summary.figure}: {state}")
+    if as_json:
+        print_json(answers)
 
 
 def _row(row: Listed) -> list[str]:

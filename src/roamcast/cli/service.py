@@ -1,6 +1,6 @@
 """What a service tells systemd (sd_notify): that it is ready, alive, reloading, or about to stop.
 
-Where systemd did not start the program, nothing is told to anybody.
+If systemd did not start the program, nothing is sent.
 """
 
 import asyncio

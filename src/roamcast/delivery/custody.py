@@ -1,6 +1,6 @@
 """What a node offers its neighbours, and what it fetches from them.
 
-The log. Every event that a node holds and somebody wants is an entry in its log, in the order in which that became so.
+The log. Every wanted event that a node holds is an entry in its log, in the order in which it became one.
 A beat lists the newest entries. A neighbour that has read the log up to there knows all of it; others ask for the rest
 (`Ask`, `Offer`). So an event costs a few bytes per node to be known to all neighbours, once, and a node that was away
 reads on where it stopped. The log starts over, with another epoch, when a node starts, and when most of it is gone.
@@ -105,7 +105,7 @@ class Custody(Component):
         return len(self._missing)
 
     def offer(self, event_id: int) -> None:
-        """This node holds an event that somebody wants."""
+        """This node holds an event that some node wants."""
         if event_id not in self._logged:
             self._logged.add(event_id)
             self._log.append(event_id)
@@ -253,7 +253,7 @@ class Custody(Component):
         return min(pause_s, settings.fetch_pause_max_s)
 
     def _choose(self, event_id: int, missing: _Missing) -> int | None:
-        """Whom to ask next; None: nobody is left, and the event is given up until somebody lists it again."""
+        """The neighbour to ask next; None: there is none left, and the event is given up until one lists it again."""
         if missing.asked in self._neighbours:  # it was asked and did not answer
             neighbour = self._neighbours[missing.asked]
             neighbour.under_way = max(0, neighbour.under_way - 1)

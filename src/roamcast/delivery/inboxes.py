@@ -179,7 +179,7 @@ class Inboxes:
         return inbox
 
     def detach(self, name: str, *, forget: bool) -> Interest | None:
-        """The application is gone. `forget`: for good. Returns the interest that nobody has any more, if so."""
+        """The application is gone. `forget`: for good. Returns the interest if no application has it any more."""
         inbox = self._named.get(name)
         if inbox is None:
             return None

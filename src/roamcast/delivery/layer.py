@@ -2,25 +2,25 @@
 
 Theory of operation
 -------------------
-Goal: an event that somebody wants reaches everybody who wants it, once, as long as there is a chain of contacts before
-its lifetime is over: whatever frames are lost, whoever was down or away, whether or not its publisher knew of the
+Goal: an event reaches every node that wants it, exactly once, if there is a chain of contacts within its lifetime:
+even if frames are lost, nodes are down or away, or its publisher did not know of the
 interest when it published.
 
 The protocol below does what it always did, and most events arrive by it. The layer looks at every message that passes
 and repairs what is missing. It has four parts:
 - `Registry`: who wants what. Every node passes on what every other asks for.
-- `Holdings`: the events that this node has published, or keeps for others because somebody wants them.
+- `Holdings`: the events that this node has published, or keeps for others that want them.
 - `Custody`: tells neighbours what this node holds, and fetches from them what is missing here.
 - `Inboxes`: the subscriptions of this node, and which events each has had.
 
 Rules:
 1. An event that is published is stored before the protocol sees it. If that fails, the caller is told, and nothing is
    published.
-2. An event that passes in any message, and that somebody is known to want, is taken into custody.
+2. An event that passes in any message, and that some node is known to want, is taken into custody.
 3. What a neighbour holds and this node does not is fetched from it, unless it comes by itself.
 4. An application gets an event once, from the protocol or from the layer, whichever is first. An event that only passed
    in a message of the protocol waits for the next beat: the protocol may deliver it itself, or a changed one.
-5. If wanting grows, events that nobody wanted are looked through again, here and at the neighbours.
+5. When interests grow, events that no node wanted before are checked again, here and at the neighbours.
 6. Ages are counted by those who hold an event, hop by hop. Clocks that disagree, or jump, change nothing.
 
 Events keep their publisher's signature, and a host that checks signatures checks those in the layer's messages too.
@@ -104,7 +104,7 @@ class ProtocolHost(Host):
         self._host.cancel_timer(timer)
 
     def deliver(self, event: Event, hops: int, channel: int = PLAIN_CHANNEL) -> None:
-        """What a modulator made for one subscription cannot be fetched from anybody, and passes as it is."""
+        """The output of a modulator cannot be fetched from other nodes, so it is delivered as it is."""
         if channel == PLAIN_CHANNEL:
             self._on_delivery(event, hops)
         else:
@@ -340,7 +340,7 @@ class DeliveryLayer(ComposedProtocol):
         return held is not None
 
     def _look_through(self) -> None:
-        """Offers what is held and not offered yet, if somebody wants it by now."""
+        """Offers what is held and not offered yet, if some node wants it by now."""
         for held in self.holdings.known():
             if held.size_bytes and not self.custody.is_offered(held.id):
                 event = self.holdings.body(held.id)
@@ -383,7 +383,7 @@ class DeliveryLayer(ComposedProtocol):
         self.registry.want(self.inboxes.interest, self.inboxes.is_ordered)
 
     def _say_progress(self) -> None:
-        """If somebody wants order, publishers say which of their numbers are offered."""
+        """If some node wants order, publishers announce which of their numbers they offer."""
         if self._own.ranges and self.registry.order_is_wanted:
             self.registry.offer(self._own.ranges)
 

@@ -1,7 +1,7 @@
 """What all nodes ask for, and how far publishers are: records that spread from neighbour to neighbour.
 
 Every node says what its applications want in a record of its own (`Want`). Records are passed on, so each node knows
-which events are worth keeping for somebody. Newer records replace older ones by life and version. A node refreshes its
+which events are worth keeping. Newer records replace older ones by life and version. A node refreshes its
 record `refreshes` times within `away_max_s`; a record that has not been refreshed for that long is forgotten. So the
 interests of a node that is down or out of range are served for `away_max_s`.
 
@@ -77,7 +77,7 @@ class Registry(Component):
         self.host.set_timer(self._settings.away_max_s / self._settings.refreshes, (RegistryTimer.REFRESH, 0))
 
     def wanted(self, event: Event) -> bool:
-        """Whether somebody, this node included, is known to want the event."""
+        """Whether some node, including this one, is known to want the event."""
         if self._union_is_stale:
             self._union_is_stale = False
             wants = [known.record for known in self._wants.values() if type(known.record) is Want]
@@ -99,7 +99,7 @@ class Registry(Component):
 
     @property
     def order_is_wanted(self) -> bool:
-        """Whether somebody wants events in order, so that publishers have to say how far they are."""
+        """Whether some node wants events in order, so that publishers have to announce their progress."""
         return any(type(known.record) is Want and known.record.is_ordered for known in self._wants.values())
 
     def want(self, interest: Interest | None, is_ordered: bool) -> None:

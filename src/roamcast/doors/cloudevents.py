@@ -87,7 +87,7 @@ def to_structured(arrival: ClientEvent, network: str) -> dict[str, Any]:
         return attributes
     try:
         text = arrival.payload.decode()
-        if content_type is None:  # nobody said what it is: text that can be read is text
+        if content_type is None:  # no content type: valid UTF-8 is text
             return {**attributes, "datacontenttype": "text/plain", "data": text}
         return {**attributes, "data": msgspec.json.decode(text) if _is_json(content_type) else text}
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError):

@@ -109,7 +109,7 @@ class Gate:
         cause: int = NO_EVENT,
         terms: Terms | None = None,
     ) -> Published:
-        """Publishes a client's event, if it is allowed to; everybody at this node may receive it, too."""
+        """Publishes a client's event, if the client is allowed to; other clients of this node may receive it too."""
         if is_internal(content) or not access.may_publish(user, content):
             raise ForbiddenError(f"publish: {user} may not publish {content!r}")
         carried = dict(attributes or {})

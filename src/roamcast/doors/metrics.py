@@ -1,6 +1,6 @@
 """Prometheus metrics of a node at `GET /metrics`.
 
-Everything but the latencies is read from the node's counters when it is asked for, so a door that nobody scrapes costs
+Everything but the latencies is read from the node's counters on request, so a door that is not scraped costs
 one observation per delivery. `dashboard.json` shows these metrics in Grafana.
 """
 

@@ -157,7 +157,7 @@ class MqttDoor:
             return
         try:
             self._want(wanted)
-        except ConfigurationError as error:  # so many patterns that they became one this node may not have
+        except ConfigurationError as error:  # too many patterns: together they became one that this node may not have
             self.gate.refuse(self.name, str(error))
 
     def _want(self, wanted: Topics) -> None:

@@ -34,7 +34,7 @@ class Kind(Enum):
     """What an arriving event is to the clients of a door."""
 
     MESSAGE = "message"  # it has just been published
-    PAST = "past"  # it was published before, and is news here
+    PAST = "past"  # it was published before, but is new here
     KNOWN = "known"  # it was published before, and is known here
 
 

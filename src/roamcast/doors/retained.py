@@ -44,7 +44,7 @@ class Retained:
         return any(kept.is_own for kept in self._kept.values())
 
     def keep(self, kept: RetainedValue) -> tuple[bool, list[str]]:
-        """Whether it is news, and the topics that had to go to make room."""
+        """Whether it is new, and the topics that were removed to make room."""
         before = self._kept.get(kept.content)
         if before is not None and before.stamp >= kept.stamp:
             return False, []
@@ -57,7 +57,7 @@ class Retained:
         return True, gone
 
     def own_within(self, wanted: Topics) -> list[RetainedValue]:
-        """What this node is the origin of and somebody asks for; deletions as well."""
+        """The requested messages of which this node is the origin, including deletions."""
         return [kept for kept in self._kept.values() if kept.is_own and wanted.contains(kept.content)]
 
 

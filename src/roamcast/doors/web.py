@@ -65,7 +65,7 @@ class WebDoor:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _connection(self) -> asyncio.Protocol:
-        """Who talks to the next client: nobody, if there are too many connections, idle ones included."""
+        """The handler of the next client; None if there are too many connections, including idle ones."""
         server = None if self._runner is None else self._runner.server
         if server is None or len(server.connections) >= CONNECTIONS_PER_CLIENT * self.entry.clients:
             self.gate.refuse(self.name, "too many connections")

@@ -1,7 +1,7 @@
 """What is between the machines: a switch that passes a frame on to those that are in range of its sender.
 
 A frame arrives after a fixed delay, unless it is lost at random. Links may have a rate: then the frames of a link
-follow each other at that rate. Or the medium is shared: a frame occupies it for its sender and everybody in the
+follow each other at that rate. Or the medium is shared: a frame occupies it for its sender and all nodes in the
 sender's range, and waits until it is free for all of them.
 
 A machine's card hands checksums to its hardware, which does not exist here. So a UDP checksum is set to 0, which means
@@ -11,6 +11,8 @@ in IPv4 that there is none.
 import asyncio
 import socket
 from random import Random
+
+from roamcast.emulator.disturbance import Disturbances
 
 PACKET_OUTGOING = 4
 FRAME_BYTES_MAX = 65_536
@@ -40,6 +42,7 @@ class Air:
         self._random = random
         self._rate_bps = rate_bps
         self._shared_bps = shared_bps
+        self.disturbances = Disturbances(random)
         self._deaf: set[tuple[int, int]] = set()  # who does not hear whom, although in range
         self._link_free_s: dict[tuple[int, int], float] = {}
         self._free_s = [0.0] * len(ports)  # when the medium is free around each machine
@@ -96,6 +99,8 @@ class Air:
                 self._send(machine, frame)
 
     def _send(self, sender: int, frame: bytes) -> None:
+        if not self.disturbances.leaves(sender):
+            return
         self.frames += 1
         self.bytes += len(frame)
         hearers = sorted(self._hear[sender])
@@ -127,6 +132,10 @@ class Air:
         return end_s
 
     def _pass(self, due_s: float, receivers: list[int], frame: bytes) -> None:
+        for struck in filter(self.disturbances.strikes, receivers):
+            for late_s in self.disturbances.arrivals(struck):
+                self._loop.call_at(due_s + late_s, self._arrive, due_s + late_s, [struck], frame)
+        receivers = [each for each in receivers if not self.disturbances.strikes(each)]
         self._loop.call_at(due_s, self._arrive, due_s, receivers, frame)
 
     def _arrive(self, due_s: float, receivers: list[int], frame: bytes) -> None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from roamcast.emulator import disturbance
 from roamcast.emulator.air import Air
 from roamcast.emulator.machines import AIR_PRIORITY, GROUP, NO_PRIORITY, NODE_PRIORITY, Machines, prefer
 from roamcast.emulator.record import EmulationTrace
@@ -62,7 +63,7 @@ MOVE_PERIOD_S = 1.0
 WRITE_PERIOD_S = 1.0  # of the trace
 AHEAD_S = 15.0  # how early the process of a node that joins or returns is started
 RAIN = "@"  # payloads are made of it: eight of them, read as a double, are a rain of 32.5 mm/h
-INCIDENTS = ("pause", "deaf", *LIVES)
+INCIDENTS = ("pause", "deaf", *LIVES, *disturbance.KINDS)
 
 
 class EmulationSettings(msgspec.Struct, frozen=True):
@@ -88,6 +89,7 @@ class Emulated(NamedTuple):
     behind_s: float  # the most by which something happened too late
     air_frames: int  # that crossed the air, acknowledgements and retransmissions included
     air_bytes: int
+    struck: int = 0  # frames that an incident struck
 
 
 def require_emulable(run: Run) -> None:
@@ -214,7 +216,8 @@ class Emulation:
         await self._written
         self._trace.add(end_row(scenario.duration_s, scenario.nodes))
         self._trace.flush(self._began_unix_s, scenario.duration_s)
-        return Emulated(max(self.behind_s, self._air.behind_s), self._air.frames, self._air.bytes)
+        behind_s = max(self.behind_s, self._air.behind_s)
+        return Emulated(behind_s, self._air.frames, self._air.bytes, self._air.disturbances.count)
 
     def _write(self) -> None:
         """Writes the trace up to now, in a thread: frames must not wait for the disk."""
@@ -310,6 +313,9 @@ class Emulation:
     def _befall(self, incident: Incident, begins: bool) -> None:
         if incident.what == "deaf":
             self._air.deafen(incident.node, incident.peer, deaf=begins)
+            return
+        if incident.what in disturbance.KINDS:
+            (self._air.disturbances.begin if begins else self._air.disturbances.end)(incident)
             return
         process = self._nodes[incident.node].process
         if process is not None and process.poll() is None:

@@ -18,9 +18,10 @@ hunt holds the measures against it after every run.
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 COLUMNS = ["t", "kind", "node", "peer", "event_id", "value", "category", "detail", "shortest_hops"]
-KINDS = {"subscribed", "unsubscribed", "published", "delivered", "fault"}
+KINDS = pa.array(["subscribed", "unsubscribed", "published", "delivered", "fault"])
 
 
 class Debt(NamedTuple):
@@ -47,7 +48,8 @@ class Books(NamedTuple):
 
 def account(table: pa.Table) -> Books:
     """The books of a run."""
-    return _Clerk().account([row for row in table.select(COLUMNS).to_pylist() if row["kind"] in KINDS])
+    kinds = table["kind"].cast(pa.string())
+    return _Clerk().account(table.select(COLUMNS).filter(pc.is_in(kinds, value_set=KINDS)).to_pylist())
 
 
 class _Clerk:

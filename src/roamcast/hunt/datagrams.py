@@ -46,8 +46,10 @@ class Storm:
         assert all(isinstance(each, tuple) for each in opened), "honest members are heard"
         forger = self._sealer(ring, mallory, life=3)
         forger._address = honest.address
+        forger.load(ring)
         mute = Sealer(ring, honest.address, 3, lambda: 4, lambda: NOW_S)
         mute._version = 2
+        mute.load(ring)
         wrong_key = msgspec.structs.replace(new_ring("storm", 0.0), authority=self.authority.public)
         senders = {
             "wrong key": self._sealer(wrong_key, honest, life=3),

@@ -1,11 +1,14 @@
 """Drawing cases: random scenarios, faults and parameters, from a seed and a number.
 
-A case is either *rough* or *healing*. Rough networks move, over any radio with any loss, with random parameters, and
+A case is *rough*, *healing* or *long*. Rough networks move, over any radio with any loss, with random parameters, and
 faults strike until the end: what must hold at every instant is checked. Healing networks stand still over a radio that
 loses nothing, and faults end early: from the time that the protocol promises (`promises.py`) every event must arrive.
+Long networks live for hours, larger and with less traffic: what grows, leaks or wraps slowly shows there.
 """
 
 from typing import Any, Literal, get_args
+
+import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.case import Case
@@ -25,12 +28,22 @@ HUNTED = tuple(name for name, kind in PROTOCOLS.items() if not kind.is_limit)
 """What is hunted if nothing is asked for. The oracles cannot be deployed."""
 
 Model = Literal["waypoint", "group", "gauss-markov", "roads", "static", "grid"]
+MODELS: tuple[Model, ...] = ("waypoint", "waypoint", "group", "gauss-markov", "roads", "static", "grid")
+LONG_MODELS: tuple[Model, ...] = ("waypoint", "group", "roads", "static", "grid")
+"""Of hours; a Gauss-Markov path turns every second."""
+
+Language = Literal["intervals", "topics", "content"]
+LANGUAGES: tuple[Language, ...] = ("intervals", "topics", "topics", "content")
 
 HEALING_SHARE = 0.5
+LONG_SHARE = 0.5  # of those that are not healing
 EVERY_INSTANT_SHARE = 0.2  # of the rough cases; the others are checked now and then
 CLEARED_S = 10.0  # by then what was delayed by faults has arrived
 JUDGED_S = 20.0  # how long a healed network is judged
 RANGE_M = 250.0
+COPIES_MAX = 100_000  # of events in a rough case if all of them were flooded; heavier load makes a shorter case
+EVENTS_LONG = 300  # in all, of a long case
+LASTS_S_MAX = 600.0  # of a fault in a long case
 PLACED = ("georendezvous",)  # refuses to run without positions
 
 BRISK: dict[str, dict[str, str | int | float | bool]] = {
@@ -62,14 +75,40 @@ def draw_case(master: int, number: int, protocol: str) -> Case:
     seed = derive_int(master, "hunt", "seed", number) % 2**31
     if random.random() < HEALING_SHARE and promise(protocol, parameters) is not None:
         return _healing(random, protocol, parameters, seed)
+    if random.random() < LONG_SHARE:
+        return _long(random, protocol, seed)
     return _rough(random, protocol, parameters, seed)
 
 
-def _healing(random: Random, protocol: str, parameters: dict[str, Any], seed: int) -> Case:
+def draw_healing(
+    master: int, number: int, protocol: str, *, nodes: int, kinds: tuple[str, ...], slack_s: float
+) -> Case | None:
+    """A case for real nodes: of this many, with faults of these kinds, `slack_s` later than simulated ones promise.
+    None: the protocol promises nothing."""
+    random = derive(master, "live hunt", protocol, number)
+    parameters = dict(BRISK.get(protocol, {}))
+    if promise(protocol, parameters) is None:
+        return None
+    seed = derive_int(master, "live hunt", "seed", number) % 2**31
+    case = _healing(random, protocol, parameters, seed, nodes=nodes, kinds=kinds)
+    scenario = msgspec.structs.replace(case.run.scenario, duration_s=case.run.scenario.duration_s + slack_s)
+    run = msgspec.structs.replace(case.run, scenario=scenario)
+    return msgspec.structs.replace(case, run=run, within_s=case.within_s + slack_s)
+
+
+def _healing(
+    random: Random,
+    protocol: str,
+    parameters: dict[str, Any],
+    seed: int,
+    *,
+    nodes: int | None = None,
+    kinds: tuple[str, ...] = get_args(IncidentKind),
+) -> Case:
     parameters |= COMPLETE.get(protocol, {})
     promised = promise(protocol, parameters)
     assert promised is not None
-    nodes = random.choice((2, 4, 7, 10, 14, 20, 25))
+    nodes = random.choice((2, 4, 7, 10, 14, 20, 25)) if nodes is None else nodes
     side_m = _side_m(random, nodes)
     trouble_s = 10.0 + random.random() * 30.0
     settled_s = trouble_s + CLEARED_S + promised.heal_s
@@ -81,7 +120,7 @@ def _healing(random: Random, protocol: str, parameters: dict[str, Any], seed: in
         radio=Ideal(range_m=RANGE_M, loss=0.0, delay_s=random.choice((0.001, 0.005, 0.02))),
         workload=_workload(random, tail_s=promised.within_s, churn=False),
         faults=Faults(
-            incidents=draw_incidents(random, nodes, trouble_s, clears=True),
+            incidents=draw_incidents(random, nodes, trouble_s, clears=True, kinds=kinds),
             partitions=_partitions(random, side_m, trouble_s),
         ),
     )
@@ -95,7 +134,8 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
     nodes = random.choice((2, 3, 5, 8, 12, 20, 30, 40))
     side_m = _side_m(random, nodes)
     narrow_m = side_m * random.choice((0.3, 1.0, 1.0))
-    duration_s = random.choice((30.0, 60.0, 120.0, 300.0))
+    workload = _workload(random, tail_s=5.0, churn=True)
+    duration_s = min(random.choice((30.0, 60.0, 120.0, 300.0)), _bearable_s(nodes, workload))
     scenario = Scenario(
         nodes=nodes,
         area_m=(side_m, narrow_m),
@@ -104,7 +144,7 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
         positioning=_positioning(random, protocol),
         processing=random.choice((Processing(), Processing(), Processing(match_s=0.002, spread=1.0))),
         radio=_radio(random),
-        workload=_workload(random, tail_s=5.0, churn=True),
+        workload=workload,
         faults=Faults(
             incidents=draw_incidents(random, nodes, duration_s, clears=False),
             partitions=_partitions(random, side_m, duration_s),
@@ -114,8 +154,43 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
     return Case(Run(scenario=scenario, protocol=protocol, parameters=parameters, seed=seed), step_s=step_s)
 
 
+def _long(random: Random, protocol: str, seed: int) -> Case:
+    """Hours, with the periods that the protocol has by default."""
+    nodes = random.choice((20, 40, 80))
+    duration_s = 3600.0 * random.choice((1, 3, 6, 12))
+    side_m = _side_m(random, nodes)
+    workload = _workload(random, tail_s=5.0, churn=False, languages=("intervals", "topics"))
+    publishers = max(1.0, workload.publisher_share * nodes)
+    workload = msgspec.structs.replace(
+        workload,
+        rate_per_s=EVENTS_LONG / publishers / duration_s,
+        resubscribe_period_s=random.choice((None, 300.0, 1200.0)),
+    )
+    scenario = Scenario(
+        nodes=nodes,
+        area_m=(side_m, side_m),
+        duration_s=duration_s,
+        mobility=_mobility(random, side_m, LONG_MODELS, speeds_mps=(1.0, 2.0)),
+        positioning=_positioning(random, protocol),
+        radio=_radio(random, shadowed=False),  # which costs a hundred times as much where nodes move
+        workload=workload,
+        faults=Faults(
+            incidents=draw_incidents(random, nodes, duration_s, clears=False, lasts_s_max=LASTS_S_MAX),
+            partitions=_partitions(random, side_m, duration_s),
+        ),
+    )
+    return Case(Run(scenario=scenario, protocol=protocol, parameters={}, seed=seed), step_s=5.0)
+
+
+def _bearable_s(nodes: int, workload: Workload) -> float:
+    """How long a case with this load may last."""
+    fragments = 1 + workload.payload_bytes // 1200
+    copies_per_s = workload.publisher_share * workload.rate_per_s * nodes * nodes * fragments
+    return max(30.0, COPIES_MAX / copies_per_s)
+
+
 def _side_m(random: Random, nodes: int) -> float:
-    """From everybody in range of everybody to networks that fall apart."""
+    """From fully connected networks to partitioned ones."""
     neighbours = random.choice((4.0, 8.0, 12.0, 25.0))
     return float(round(max(100.0, (nodes * 3.14159 / neighbours) ** 0.5 * RANGE_M)))
 
@@ -126,10 +201,14 @@ def _positioning(random: Random, protocol: str) -> Positioning:
     return random.choice((Positioning(), blind, wrong))
 
 
-def _mobility(random: Random, narrow_m: float) -> Mobility:
-    models: tuple[Model, ...] = ("waypoint", "waypoint", "group", "gauss-markov", "roads", "static", "grid")
+def _mobility(
+    random: Random,
+    narrow_m: float,
+    models: tuple[Model, ...] = MODELS,
+    speeds_mps: tuple[float, ...] = (2.0, 10.0, 30.0),
+) -> Mobility:
     model = random.choice(models)
-    speed_mps = random.choice((2.0, 10.0, 30.0))
+    speed_mps = random.choice(speeds_mps)
     return Mobility(
         model=model,
         speed_min_mps=0.5,
@@ -141,21 +220,25 @@ def _mobility(random: Random, narrow_m: float) -> Mobility:
     )
 
 
-def _radio(random: Random) -> Radio:
+def _radio(random: Random, *, shadowed: bool = True) -> Radio:
     loss = random.choice((0.0, 0.0, 0.1, 0.3))
-    return random.choice((
+    radios: list[Radio] = [
         Ideal(range_m=RANGE_M, loss=loss),
         Ideal(range_m=RANGE_M, loss=loss, delay_s=0.05),
         Wifi80211b(range_m=RANGE_M, loss=loss),
         Wifi80211b(range_m=RANGE_M, preset="ns2"),
         Wifi80211g(range_m=RANGE_M, loss=loss),
-        Wifi80211g(range_m=RANGE_M, signal=LogDistance(shadowing_db=6.0)),
-    ))  # fmt: skip
+    ]
+    if shadowed:
+        radios.append(Wifi80211g(range_m=RANGE_M, signal=LogDistance(shadowing_db=6.0)))
+    return random.choice(radios)
 
 
-def _workload(random: Random, *, tail_s: float, churn: bool) -> Workload:
+def _workload(
+    random: Random, *, tail_s: float, churn: bool, languages: tuple[Language, ...] = LANGUAGES
+) -> Workload:
     return Workload(
-        language=random.choice(("intervals", "topics", "topics", "content")),
+        language=random.choice(languages),
         publisher_share=random.choice((0.2, 0.5, 1.0)),
         subscriber_share=random.choice((0.3, 1.0)),
         subscriptions_per_node=random.choice((1, 1, 3)),
@@ -180,16 +263,24 @@ def _partitions(random: Random, side_m: float, until_s: float) -> tuple[Partitio
     )
 
 
-def draw_incidents(random: Random, nodes: int, until_s: float, *, clears: bool) -> tuple[Incident, ...]:
-    """Up to three per node. If the network `clears`, all that lasts has ended by `until_s`."""
+def draw_incidents(
+    random: Random,
+    nodes: int,
+    until_s: float,
+    *,
+    clears: bool,
+    lasts_s_max: float = 1e9,
+    kinds: tuple[str, ...] = get_args(IncidentKind),
+) -> tuple[Incident, ...]:
+    """Up to three per node and hour. If the network `clears`, all that lasts has ended by `until_s`."""
     drawn: list[Incident] = []
     ended_s: dict[int, float] = {}  # of the lives of a node
-    kinds = random.sample(get_args(IncidentKind), random.randrange(1, 7))
-    for _ in range(random.randrange(0, 3 * nodes)):
-        what: IncidentKind = random.choice(kinds)
+    chosen = random.sample(kinds, random.randrange(1, 7))
+    for _ in range(random.randrange(0, int(3 * nodes * max(1.0, until_s / 3600.0)))):
+        what: Any = random.choice(chosen)
         node = random.randrange(nodes)
         from_s = random.random() * until_s * 0.9
-        end_s = from_s + (until_s - from_s) * random.random() ** 2 + 0.01
+        end_s = from_s + min(lasts_s_max, (until_s - from_s) * random.random() ** 2) + 0.01
         if what in ("crash", "join", "leave"):
             if from_s <= ended_s.get(node, -1.0) or (what == "join" and node in ended_s):
                 continue

@@ -18,7 +18,7 @@ import msgspec
 from roamcast.errors import ConfigurationError, PeerError
 from roamcast.hunt.nonsense import Nonsense
 from roamcast.interests import Intervals
-from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, DatagramKind, DropReason
+from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, DatagramKind
 from roamcast.protocols.api import Message, Protocol, Site
 from roamcast.protocols.catalogue import protocol_class
 from roamcast.protocols.fragment import Fragment
@@ -36,6 +36,8 @@ EDGES: tuple[Any, ...] = (
 )  # fmt: skip
 """What numbers, texts and switches are replaced by."""
 
+SIBLINGS = 7  # of each body: the same with a byte changed, or cut short
+LOOKED_AT = 8  # every so many messages one may be new to the corpus
 SHAPES_MAX = 400  # of messages in a corpus
 DEPTH_MAX = 12
 
@@ -103,6 +105,20 @@ class Mutator:
         self._corpus = corpus
         self._trees = [msgspec.msgpack.decode(data) for data in corpus]
         self._random = random
+
+    def litter(self) -> list[bytes]:
+        """A body and its siblings. They are what a link that damages frames makes of it, and cheap."""
+        whole = self.body()
+        if not whole:
+            return [whole]
+        bits = self._random.getrandbits(32 * SIBLINGS)
+        made = [whole]
+        for _ in range(SIBLINGS):
+            at = (bits & 0xFFFF) % len(whole)
+            value = bits >> 16 & 0xFF
+            made.append(whole[:at] if value < 16 else b"%b%c%b" % (whole[:at], value, whole[at + 1 :]))
+            bits >>= 32
+        return made
 
     def body(self) -> bytes:
         random = self._random
@@ -209,21 +225,23 @@ class Fuzzer:
 
     def fire(self, datagrams: int, *, at_protocol: bool = True) -> None:
         """Sends that many datagrams; an exception is raised with the bytes that caused it."""
-        counts = self.counts
-        for _ in range(datagrams):
-            body = self._mutator.body()
-            data = self._header + body
-            counts.decoded += 1
-            try:
-                decoded = self._codec.decode(data)
-                if not isinstance(decoded, DropReason) and decoded.message is not None:
-                    self._received(decoded.message, at_protocol)
-            except Exception as error:
-                error.add_note(f"{self.protocol}: body {body.hex()}")
-                raise
+        last = self.counts.decoded + datagrams
+        decode, header = self._codec.decode, self._header
+        while self.counts.decoded < last:
+            for body in self._mutator.litter()[: last - self.counts.decoded]:
+                try:
+                    decoded = decode(header + body)
+                    if type(decoded) is Datagram and decoded.message is not None:
+                        self._received(decoded.message, at_protocol)
+                except Exception as error:
+                    error.add_note(f"{self.protocol}: body {body.hex()}")
+                    raise
+                self.counts.decoded += 1
 
     def _received(self, message: Message, at_protocol: bool) -> None:
-        self.counts.learned += self.corpus.learn(msgspec.msgpack.encode(message))  # without fields that were ignored
+        if self.counts.messages % LOOKED_AT == 0:
+            plain = msgspec.msgpack.encode(message)  # without fields that were ignored
+            self.counts.learned += self.corpus.learn(plain)
         if not at_protocol or type(message) is Fragment:  # which the link puts together
             return
         self.counts.messages += 1

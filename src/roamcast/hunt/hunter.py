@@ -17,8 +17,9 @@ from roamcast.hunt.judge import judge
 from roamcast.hunt.ledger import Ledger, LedgerEntry
 from roamcast.hunt.shrink import shrink
 
-REPEATED_EVERY = 4
-"""Every fourth case is run twice, and the traces are compared."""
+REPEATED_EVERY = 8
+REPEATED_NODE_HOURS = 0.5
+"""Every eighth case, and every short one, is run twice, and the traces are compared."""
 
 BATCH = 200  # cases of a Spark job
 
@@ -32,7 +33,7 @@ class HuntTask(NamedTuple):
 def perform(task: HuntTask) -> tuple[LedgerEntry, Case | None]:
     """Judges one case; shrinks it if it fails."""
     case = draw_case(task.seed, task.number, task.protocol)
-    repeated = task.number % REPEATED_EVERY == 0
+    repeated = task.number % REPEATED_EVERY == 0 or case.node_hours <= REPEATED_NODE_HOURS
     verdict = judge(case, again=repeated)
     shrunk = None
     if verdict.failure is not None:
@@ -90,9 +91,16 @@ class Limit(NamedTuple):
 
 
 def hunt_on_cores(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, jobs: int) -> Iterator[LedgerEntry]:
-    """Judges cases on `jobs` processes until the limit; entries come as they are made."""
+    """Judges cases on `jobs` processes until the limit; entries come as they are made. One job is this process."""
     todo = tasks(ledger, protocols)
     begun = 0
+    while jobs == 1 and not limit.reached(begun):
+        entry, shrunk = perform(next(todo))
+        begun += 1
+        ledger.add(entry, shrunk)
+        yield entry
+    if jobs == 1:
+        return
     context = multiprocessing.get_context("spawn")  # each process has its own hash seed
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         pending: set[Future[tuple[LedgerEntry, Case | None]]] = set()

@@ -13,7 +13,6 @@
 
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from time import perf_counter
 from typing import Final
 
@@ -99,12 +98,12 @@ class _Judgement:
         self._watch(simulation)
         simulation.finish()
         self.trace_hash = simulation.recorder.trace_hash()
-        table = simulation.recorder.table()
-        books = account(table)
+        books = account(simulation.recorder.table())
         self.owed, self.paid = books.owed, books.paid
-        for sentence in self._objections(books):
-            raise _FailedError(*sentence)
-        measured = summarise(table)
+        found, self.promised = objections(self._case, books)
+        for failure in found:
+            raise _FailedError(failure.kind, failure.detail)
+        measured = summarise(simulation.recorder)
         for name, booked in (("expected", books.owed), ("delivered", books.paid), ("duplicates", books.duplicated)):
             if measured[name] != booked:
                 raise _FailedError("accountant", f"{name}: measured {measured[name]}, booked {booked}")
@@ -126,24 +125,31 @@ class _Judgement:
                 except InvariantError as broken:
                     raise _FailedError(f"invariant:{name_of(checker)}", f"at {scheduler.now:.3f} s: {broken}") from None
 
-    def _objections(self, books: Books) -> Iterator[tuple[str, str]]:
-        case = self._case
-        for sentence in books.unexpected:
-            yield "deliveries", sentence
-        if books.repeated:
-            yield "deliveries", f"{books.repeated} deliveries were repeated within a life"
-        if case.run.protocol in ORDERED and books.reordered:
-            yield "order", f"{books.reordered} deliveries came after a later event of the same publisher"
-        if case.settled_s is None:
-            return
-        for debt in books.debts:
-            if debt.published_s < case.settled_s or debt.hops < 0 or (case.hops is not None and debt.hops > case.hops):
-                continue
-            self.promised += 1
-            delay_s = books.delays_s.get((debt.event_id, debt.node))
-            what = f"event {debt.event_id}, published at {debt.published_s:.3f} s, {debt.hops} hops from {debt.node},"
-            if delay_s is None:
-                yield "lost", f"{what} did not arrive ({books.lost} of {books.owed} pairs in all)"
-            elif delay_s > case.within_s:
-                yield "late", f"{what} arrived after {delay_s:.3f} s; promised: {case.within_s:g} s"
 
+def objections(case: Case, books: Books) -> tuple[list[CaseFailure], int]:
+    """What is wrong with what applications got, the worst first, and how many pairs the promise covers."""
+    found: list[CaseFailure] = []
+
+    def object_to(kind: str, detail: str) -> None:
+        found.append(CaseFailure(kind, detail[:DETAIL_CHARACTERS]))
+
+    for sentence in books.unexpected:
+        object_to("deliveries", sentence)
+    if books.repeated:
+        object_to("deliveries", f"{books.repeated} deliveries were repeated within a life")
+    if case.run.protocol in ORDERED and books.reordered:
+        object_to("order", f"{books.reordered} deliveries came after a later event of the same publisher")
+    promised = 0
+    for debt in books.debts if case.settled_s is not None else ():
+        if debt.published_s < (case.settled_s or 0.0) or debt.hops < 0:
+            continue
+        if case.hops is not None and debt.hops > case.hops:
+            continue
+        promised += 1
+        delay_s = books.delays_s.get((debt.event_id, debt.node))
+        what = f"event {debt.event_id}, published at {debt.published_s:.3f} s, {debt.hops} hops from {debt.node},"
+        if delay_s is None:
+            object_to("lost", f"{what} did not arrive ({books.lost} of {books.owed} pairs in all)")
+        elif delay_s > case.within_s:
+            object_to("late", f"{what} arrived after {delay_s:.3f} s; promised: {case.within_s:g} s")
+    return found, promised

@@ -29,7 +29,7 @@ TRIES = 100
 class Nonsense:
     """Draws messages of one protocol.
 
-    Events are in the name of `publishers` only. Whoever may speak for a publisher can use up the ids of its next
+    Events are in the name of `publishers` only. A node that may speak for a publisher can use up the ids of its next
     events; no protocol can tell, as long as events are not signed."""
 
     def __init__(self, messages: Any, random: Random, addresses: list[int], publishers: list[int]) -> None:

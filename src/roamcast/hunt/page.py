@@ -2,8 +2,8 @@
 
 A ledger is large and stays where it was made. What it adds up to is a record, and records are kept in a file: one for
 each hunt, by its seed. So hunts on different machines and days add up. Beside the ledger's own lines, its directory may
-hold `fuzz.json` (`roamcast hunt fuzz --out`) and `mutants.json` (`tests/mutants/run.py --out`). What was found and
-mended is told by a text that people write.
+hold `fuzz.json` (`roamcast hunt fuzz --out`), `live.jsonl` (`roamcast hunt live --out`) and `mutants.json`
+(`tests/mutants/run.py --out`). What was found and mended is told by a text that people write.
 """
 
 from pathlib import Path
@@ -14,6 +14,7 @@ import msgspec
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.fuzz import Counts
 from roamcast.hunt.ledger import Ledger, Total
+from roamcast.hunt.live import LiveEntry, read_live
 
 GOAL_NODE_HOURS = 50_000
 GOAL_FAULTS = 1_000_000
@@ -32,6 +33,7 @@ class HuntRecord(msgspec.Struct, frozen=True):
     totals: dict[str, Total]  # by protocol, and `all`
     fuzzed: dict[str, Counts] = {}
     mutants: list[dict[str, Any]] = []
+    live: list[LiveEntry] = []
 
 
 def record_of(ledger: Ledger) -> HuntRecord:
@@ -42,6 +44,7 @@ def record_of(ledger: Ledger) -> HuntRecord:
         totals=ledger.totals(),
         fuzzed=_stored(ledger.directory / "fuzz.json", dict[str, Counts], {}),
         mutants=_stored(ledger.directory / "mutants.json", list[dict[str, Any]], []),
+        live=[entry for entry in read_live(ledger.directory / "live.jsonl") if entry.is_judged],
     )
 
 
@@ -81,6 +84,7 @@ def hunt_page(records: dict[int, HuntRecord], found: str = "") -> str:
         *_faults(everything),
         "",
         *_failures(totals),
+        *_live([entry for record in records.values() for entry in record.live]),
         *_fuzzed(fuzzed),
         *_mutants(list(mutants.values())),
         *(["", found.rstrip()] if found else []),
@@ -113,6 +117,23 @@ def _fuzzed(counts: dict[str, Counts]) -> list[str]:
     return ["", "## Fuzzed datagrams", "", *text, "", *head, *rows]
 
 
+def _live(entries: list[LiveEntry]) -> list[str]:
+    if not entries:
+        return []
+    rows = []
+    for protocol in sorted({entry.protocol for entry in entries}):
+        own = [entry for entry in entries if entry.protocol == protocol]
+        faults = sum(sum(entry.faults.values()) for entry in own)
+        promised, failed = sum(entry.promised for entry in own), sum(bool(entry.failure) for entry in own)
+        rows.append(f"| {protocol} | {len(own)} | {faults:,} | {promised:,} | {failed} |")
+    text = [
+        "Healing cases with ten real nodes in the emulator (`roamcast hunt live`). Only runs that kept real time are",
+        "judged. Faults are incidents, and frames that one of them hit.",
+    ]
+    head = ["| protocol | cases | faults | promised pairs | failures |", "|---|" + "---:|" * 4]
+    return ["", "## Real nodes", "", *text, "", *head, *rows]
+
+
 def _mutants(results: list[dict[str, Any]]) -> list[str]:
     if not results:
         return []
@@ -136,6 +157,7 @@ def _goals(total: Total, records: dict[int, HuntRecord]) -> list[str]:
         "|---|---:|---:|",
         f"| simulated node-hours | {GOAL_NODE_HOURS:,} | {total.node_hours:,.0f} |",
         f"| faults injected | {GOAL_FAULTS:,} | {faults:,} |",
+        f"| of these, other than frames lost by chance | | {faults - total.faults.get('lost frame', 0):,} |",
         f"| runs made twice, all with the same trace | {GOAL_REPEATED:,} | {total.repeated:,} |",
         f"| failures open | 0 | {total.open:,} |",
         f"| cases judged | | {total.cases:,} |",

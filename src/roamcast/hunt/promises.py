@@ -53,7 +53,7 @@ def _tree(parameters: Any) -> Promise:
 
 
 def _trees_and_roots(parameters: Any) -> Promise:
-    """Roots that nobody hears of are forgotten after the lifetime of their entries."""
+    """Roots that are no longer heard of are forgotten after the lifetime of their entries."""
     tree = _tree(parameters)
     entries_s = parameters.entry_lifetime_periods * parameters.advertisement_period_s
     return Promise(tree.heal_s + 2 * entries_s, 4.0)

@@ -11,8 +11,9 @@ from roamcast.protocols.catalogue import protocol_class, protocol_parameters
 from roamcast.seeds import Random
 
 CHANGED_SHARE = 0.2  # of the parameters
-FIXED = frozenset({"brokers"})
-"""Texts with a grammar of their own, such as lists of addresses."""
+FIXED = frozenset({"brokers", "cell_side_m"})
+"""Texts with a grammar of their own, such as lists of addresses; and a length that must fit the radio: nodes leave
+cells that are far smaller than its range all the time."""
 
 
 def draw_parameters(random: Random, protocol: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ draws differ between scenarios, so the smaller case may fail for another reason 
 """
 
 from collections.abc import Callable, Iterator
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -15,16 +16,18 @@ from roamcast.hunt.judge import Verdict, judge
 from roamcast.world.scenario import Faults, Scenario
 
 TRIES_MAX = 150
+PATIENCE_S = 120.0  # of processor time; a case of hours would take an afternoon
 
 
 def shrink(case: Case, kind: str, judged: Callable[[Case], Verdict] = judge, tries_max: int = TRIES_MAX) -> Case:
     """The smallest case found that fails in this way."""
     tries = 0
     progress = True
+    began_s = process_time()
     while progress:
         progress = False
         for smaller in _smaller(case):
-            if tries >= tries_max:
+            if tries >= tries_max or process_time() > began_s + PATIENCE_S:
                 return case
             tries += 1
             failure = judged(smaller).failure

@@ -47,7 +47,7 @@ class Published(msgspec.Struct, frozen=True):
     """What is known of an event when it has been handed to the network."""
 
     event: Event
-    neighbours: int  # nodes heard lately: 0 means that nobody may be in range
+    neighbours: int  # nodes heard recently; 0: probably none in range
     stored: bool = False  # it is kept, and repaired, until its lifetime is over
     custody: int = 0  # neighbours that are known to hold it; `publish` waits for as many as it is told to
 
@@ -128,7 +128,7 @@ class Node:
 
     @classmethod
     def share(cls, running: live.LiveNode) -> Self:
-        """A node that somebody else has opened and will close. Its owner calls `deliver` with every delivery."""
+        """A node that its caller has opened and will close. Its owner calls `deliver` with every delivery."""
         node = cls.__new__(cls)
         node._settings = running.settings
         node._subscriptions = []
@@ -216,14 +216,17 @@ class Node:
         or no time, those worth more go first. On a node that repairs, `publish` returns when that many neighbours hold
         the event (`custody`), or after `timeout_s`: the answer says how many do.
         """
-        node = self._running
-        utility = _utility(utility, ttl_s, priority)
-        checked = _content(self._settings.language, content)
+        node = self._node or self._running
+        if ttl_s is not None or priority != 1.0:
+            utility = _utility(utility, ttl_s, priority)
+        language = self._settings.language
+        is_topic = language == "topics" and type(content) is str
+        checked = live.parse_topic(content) if is_topic else _content(language, content)
         if not isinstance(payload, bytes):
             raise ConfigurationError(f"payload: {type(payload).__name__} is not bytes; encode it first")
         while node.backlog() >= BACKLOG_MAX:
             await asyncio.sleep(BACKLOG_POLL_S)
-        event = node.publish(checked, payload, utility, _cause(cause))
+        event = node.publish(checked, payload, utility, NO_EVENT if cause is None else _cause(cause))
         if here:
             self.deliver(live.Delivery(event, 0, 0.0))
         layer = node.durability.layer
@@ -392,19 +395,15 @@ def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
         raise ConfigurationError(f"modulator: {error}") from None
 
 
-def _cause(cause: Event | int | None) -> int:
+def _cause(cause: Event | int) -> int:
     if isinstance(cause, Event):
         return cause.id
-    if cause is None:
-        return NO_EVENT
     if not NO_EVENT <= cause < 2**63:
         raise ConfigurationError(f"cause: {cause} is not the id of an event")
     return cause
 
 
 def _utility(utility: str, ttl_s: float | None, priority: float) -> str:
-    if ttl_s is None and priority == 1.0:
-        return utility
     if utility:
         raise ConfigurationError("utility: give it, or ttl_s and priority, not both")
     if not 0 < priority <= PRIORITY_MAX:

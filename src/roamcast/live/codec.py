@@ -20,7 +20,7 @@ sees a message of a wrong shape, or a number outside the range its field declare
 the type does not know are ignored, so a later minor version may add some at the end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from hashlib import blake2b
 from struct import Struct
@@ -43,6 +43,9 @@ LENGTH_BYTES = 2  # before each message of a batch
 
 _HEADER = Struct(">BBIBIIQ")
 HEADER_BYTES = _HEADER.size
+_SENDER_AT = 7
+_RECEIVER_AT = 11
+_TO_EVERYBODY = EVERYBODY.to_bytes(4, "big") + bytes(8)  # receiver and sequence of what is for all neighbours
 
 
 class DatagramKind(IntEnum):
@@ -107,8 +110,11 @@ class Codec:
     def __init__(self, network: str, protocol: str, messages: Any) -> None:
         digest = blake2b(f"{network}\x1f{protocol}".encode(), digest_size=4).digest()
         self._network = int.from_bytes(digest, "big")
-        self._encoder = msgspec.msgpack.Encoder()
+        encoder = msgspec.msgpack.Encoder()
+        self.encode_message: Callable[[Message], bytes] = encoder.encode
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(messages | Fragment)
+        begin = _HEADER.pack(MAGIC, VERSION, self._network, DatagramKind.BROADCAST, 0, 0, 0)
+        self._broadcast = begin[:_SENDER_AT]  # how a datagram with one broadcast begins
 
     def encode(self, datagram: Datagram, body: bytes | None = None) -> bytes:
         """The bytes; `body` is the message if it has been encoded already."""
@@ -124,9 +130,6 @@ class Codec:
             datagram.sequence,
         )
         return header + body
-
-    def encode_message(self, message: Message) -> bytes:
-        return self._encoder.encode(message)
 
     def decode_message(self, body: bytes) -> Message | None:
         """The message, or None if the bytes are not one."""
@@ -146,6 +149,12 @@ class Codec:
         return data[HEADER_BYTES:] if is_one else None
 
     def decode(self, data: bytes) -> Datagram | DropReason:
+        if data.startswith(self._broadcast) and data[_RECEIVER_AT:HEADER_BYTES] == _TO_EVERYBODY:  # as most do
+            sender = int.from_bytes(data[_SENDER_AT:_RECEIVER_AT], "big")
+            if sender <= ADDRESS_MAX and len(data) <= DATAGRAM_BYTES_MAX:
+                message = self.decode_message(data[HEADER_BYTES:])
+                if message is not None:
+                    return Datagram(DatagramKind.BROADCAST, sender, message=message)
         if len(data) > DATAGRAM_BYTES_MAX:
             return DropReason.OVERSIZED
         if not data:
@@ -175,7 +184,6 @@ class Codec:
         if message is None:
             return DropReason.MALFORMED_BODY
         return Datagram(DatagramKind(kind), sender, receiver, sequence, message)
-
 
     def _decode_batch(self, data: bytes) -> tuple[Message, ...] | None:
         """All messages of a batch, or None if one of them is none, or there are none."""

@@ -1,4 +1,4 @@
-"""What a node says that hears nobody, or only nodes that it cannot understand: once, with what to check. Pure."""
+"""What a node reports if it hears no other node, or only nodes it cannot understand: once, with what to check. Pure."""
 
 from collections.abc import Mapping
 

@@ -7,7 +7,7 @@ seconds; with `off` a loss of power may damage the file. The file is in WAL mode
 The file's size is bounded: bodies of events by `bytes_max`, all of it by SQLite's `max_page_count`.
 
 Times in the file are on a clock of its own, which goes on while the node is down. How long that was is read from the
-system's clock of time since boot, which nobody sets, or from the calendar if the machine was started in the meantime.
+system's clock of time since boot, which cannot be set, or from the calendar if the machine was started in the meantime.
 """
 
 import sqlite3

@@ -11,6 +11,7 @@ The neighbourhood of a node, which stands for the air of a radio, is what its in
 import contextlib
 import ipaddress
 import socket
+import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 
@@ -24,6 +25,9 @@ PORT = 21_103
 
 RECEIVE_BUFFER_BYTES = 4 << 20
 """Of a socket: bursts wait there while the node is busy. Linux gives up to `net.core.rmem_max`."""
+
+LEARNED_S = 0.5
+"""How long what was learned last is not learned again: most datagrams come from who sent the one before."""
 
 _NEIGHBOURS_MAX = 4096  # forged senders make a node forget neighbours, not run out of memory
 
@@ -98,11 +102,18 @@ class HeardEndpoints:
     def __init__(self) -> None:
         self._endpoint_of: dict[int, Endpoint] = {}
         self._nodes_at: Counter[Endpoint] = Counter()
+        self._last: tuple[int, Endpoint, Endpoint | None] | None = None  # who was learned of last
+        self._last_until_s = 0.0
 
     def __len__(self) -> int:
         return len(self._endpoint_of)
 
-    def learn(self, node: int, endpoint: Endpoint) -> None:
+    def is_at(self, node: int, endpoint: Endpoint, group: Endpoint | None) -> bool:
+        """Whether the node is the one that was learned of last, lately, with the same endpoint and group."""
+        return (node, endpoint, group) == self._last and time.monotonic() < self._last_until_s
+
+    def learn(self, node: int, endpoint: Endpoint, group: Endpoint | None = None) -> None:
+        self._last, self._last_until_s = (node, endpoint, group), time.monotonic() + LEARNED_S
         if self._endpoint_of.get(node) == endpoint:
             return
         self.forget(node)
@@ -129,6 +140,7 @@ class HeardEndpoints:
 
     def forget(self, node: int) -> None:
         """It is not known any more where the node is."""
+        self._last_until_s = 0.0
         endpoint = self._endpoint_of.pop(node, None)
         if endpoint is not None:
             self._nodes_at[endpoint] -= 1

@@ -137,8 +137,10 @@ class Guard:
 
     # -- Out -----------------------------------------------------------------------------------------------------
 
-    def seal(self, datagram: bytes) -> bytes:
-        return datagram if self._sealer is None else self._sealer.seal(datagram)
+    @property
+    def seal(self) -> Callable[[bytes], bytes] | None:
+        """What makes a sealed datagram of a plain one; None: they leave plain."""
+        return None if self._sealer is None else self._sealer.seal
 
     def sign(self, event: Event) -> Event:
         """Signs an event that the application publishes."""
@@ -174,6 +176,15 @@ class Guard:
         for a certificate and comes `again`."""
         if self._sealer is None:
             return None, data
+        if self._credentials is None:
+            unsigned = self._sealer.open(data)
+            if isinstance(unsigned, DropReason):
+                self._lost(unsigned)
+                return None
+            if not self._quotas.allows(unsigned[0], len(data), self._now()):
+                self._lost(DropReason.QUOTA)
+                return None
+            return unsigned
         opened = self._sealer.decrypt(data)
         if isinstance(opened, DropReason):
             self._lost(opened)
@@ -198,11 +209,22 @@ class Guard:
             self._herald.answer(announcement)
         return opened.sender, opened.datagram
 
+    @property
+    def checks_events(self) -> bool:
+        """Whether events and records are signed here."""
+        return self._verifier is not None
+
+    def understands(self, message: Message) -> bool:
+        """Whether the interests in a message are in the network's language; it is dropped if not."""
+        if self._contents.speaks(message, self._language):
+            return True
+        self._lost(DropReason.FOREIGN_LANGUAGE)
+        return False
+
     def admitted(self, message: Message, again: Callable[[], None]) -> Message | None:
         """The message, if everything in it is proved and allowed, without records that are not. None: it was dropped,
         or waits for a certificate and comes `again`."""
-        if not self._contents.speaks(message, self._language):
-            self._lost(DropReason.FOREIGN_LANGUAGE)
+        if not self.understands(message):
             return None
         if self._verifier is None or self._herald is None:
             return message

@@ -183,7 +183,7 @@ class Herald:
             self._schedule(PERIOD_S)
 
     def _others(self, revocations: list[Statement]) -> list[Statement]:
-        """Certificates beside the own: those asked for, then news, then, to a neighbour that lacks something, all."""
+        """Others' certificates: requested ones, then new ones, then, for a neighbour that lacks something, all."""
         chosen: list[Statement] = []
         while self._asked and len(chosen) < STATEMENTS_MAX - 1:
             address = next(iter(self._asked))

@@ -16,7 +16,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 import psutil
@@ -105,13 +104,15 @@ class UdpHost(Host):
         self._contents = contents  # finds events in messages; None: no program watches
         self._on_activity = on_activity
         self._guard = guard  # None: datagrams are plain, and nothing is checked
+        self._checks_events = guard is not None and guard.checks_events
+        self._seal = None if guard is None else guard.seal
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._is_receiving = False  # a datagram is being handled; then deliveries are handed out
         self._deliveries: deque[tuple[Handed, float]] = deque()  # for the application, once the protocol's call is over
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._socket: socket.socket | None = None  # for static links
-        self.linked: frozenset[Endpoint] | None = None  # who may use that socket; None: everybody
+        self.linked: frozenset[Endpoint] | None = None  # peers that may use that socket; None: all
         self.send_on_interface: Callable[[bytes, Endpoint], None] = lambda data, endpoint: None
         self.on_heard: Callable[[int, Endpoint, Endpoint | None], None] = lambda sender, source, group: None
         self.link = UdpLink(
@@ -124,7 +125,7 @@ class UdpHost(Host):
             transmit=self._transmit,
             on_message=self._on_message,
             on_send_failed=self._on_send_failed,
-            prepare=(lambda message: message) if guard is None else guard.outgoing,
+            prepare=guard.outgoing if guard is not None and guard.checks_events else None,
         )
 
     def now(self) -> float:
@@ -170,8 +171,9 @@ class UdpHost(Host):
 
     def hand_over(self, handed: Handed) -> bool:
         """Hands an event to the application; false if this node may not have it."""
-        event = handed.event
-        if self._guard is not None:
+        if self._checks_events:
+            assert self._guard is not None
+            event = handed.event
             proved = self._guard.delivered(event)
             if proved is None:
                 return False
@@ -214,7 +216,7 @@ class UdpHost(Host):
                 data, source = endpoint.recvfrom(DATAGRAM_READ_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # an earlier datagram was refused: nobody listens there
+            except OSError:  # an earlier datagram was refused: no listener
                 self._journal.system_refused()
                 continue
             sender = (source[0], source[1])
@@ -234,35 +236,44 @@ class UdpHost(Host):
                 return
             sealed_by, data = opened
         self._is_receiving = True
-        self._handle(data, self._take, data, source, group, sealed_by)
-        self._hand_out()
-
-    def _take(self, data: bytes, source: Endpoint, group: Endpoint | None, sealed_by: int | None) -> None:
-        sender, messages = self.link.receive(data, source, group, sealed_by, self.on_heard)
-        for message in messages:
-            self._handle(data, self.link.pass_on, sender, message)
-
-    def _handle(self, data: bytes, call: Callable[..., None], *arguments: Any) -> None:
-        """Does what a datagram asks for; whatever goes wrong, the node goes on."""
+        link = self.link
         try:
-            call(*arguments)
-        except PeerError:
-            self._journal.frame_lost(DropReason.REFUSED)
+            sender, messages = link.receive(data, source, group, sealed_by, self.on_heard)
+            for message in messages:
+                try:
+                    link.pass_on(sender, message)
+                except Exception as error:
+                    self._mishandled(error, data)
         except Exception as error:
-            self._journal.frame_lost(DropReason.FAILED)
-            self._failed_s.append(self._clock.now())
-            many = len(self._failed_s) == FAILURES_MAX
-            self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
+            self._mishandled(error, data)
+        self._is_receiving = False
+        if self._deliveries:
+            self._hand_out()
+
+    def _mishandled(self, error: Exception, data: bytes) -> None:
+        """Something went wrong with what a datagram asks for; the node goes on."""
+        if isinstance(error, PeerError):
+            self._journal.frame_lost(DropReason.REFUSED)
+            return
+        self._journal.frame_lost(DropReason.FAILED)
+        self._failed_s.append(self._clock.now())
+        many = len(self._failed_s) == FAILURES_MAX
+        self._fail(error, data, many and self._clock.now() - self._failed_s[0] < FAILURES_WITHIN_S)
 
     def _hand_out(self) -> None:
         """Tells the application of deliveries, now that no call of the protocol is under way: it may publish."""
-        self._is_receiving = False
         while self._deliveries and not self._is_closed:
             handed, latency_s = self._deliveries.popleft()
             try:
                 self._on_delivery(handed, latency_s)
             except Exception as error:  # the application's, which is told in the way of asyncio
                 self._loop.call_exception_handler({"message": "an application failed", "exception": error})
+
+    def publish(self, event: Event) -> None:
+        try:
+            self.protocol.publish(event)
+        except Exception as error:
+            self._fail(error, b"", True)
 
     def command(self, call: Callable[[], None]) -> None:
         """Has the protocol obey the application."""
@@ -301,7 +312,7 @@ class UdpHost(Host):
         """Sealed once for all of them: a node that hears it twice accepts it once."""
         if self._is_closed or not endpoints:
             return
-        sealed = data if self._guard is None else self._guard.seal(data)
+        sealed = data if self._seal is None else self._seal(data)
         for endpoint in endpoints:
             try:
                 if "%" in endpoint[0]:
@@ -315,17 +326,31 @@ class UdpHost(Host):
         if type(message) in DELIVERY_KINDS and not isinstance(self.protocol, DeliveryLayer):
             self._journal.frame_lost(DropReason.NO_LAYER)
             return
+        guard = self._guard
+        if guard is None or not self._checks_events:
+            if guard is None or guard.understands(message):
+                if self._contents is not None:
+                    self._tell_of_events(sender, message)
+                self.protocol.on_message(sender, message)
+            return
 
         def again() -> None:  # what the message waited for is here
             if not self._is_closed:
-                self._handle(b"", self._on_message, sender, message)
+                try:
+                    self._on_message(sender, message)
+                except Exception as error:
+                    self._mishandled(error, b"")
 
-        admitted = message if self._guard is None else self._guard.admitted(message, again)
+        admitted = guard.admitted(message, again)
         if admitted is not None:
             if self._contents is not None:
-                for event in self._contents.events(admitted):
-                    self._tell(Activity("heard", self.now(), admitted.label, sender, event.id))
+                self._tell_of_events(sender, admitted)
             self.protocol.on_message(sender, admitted)
+
+    def _tell_of_events(self, sender: int, message: Message) -> None:
+        assert self._contents is not None
+        for event in self._contents.events(message):
+            self._tell(Activity("heard", self.now(), message.label, sender, event.id))
 
     def _tell(self, activity: Activity) -> None:
         """Later, so that whatever the program does about it is no part of the protocol's call."""

@@ -42,7 +42,7 @@ _REVOCATION: Final = b"roamcast revocation 1\0"
 
 
 class Certificate(msgspec.Struct, frozen=True, array_like=True, dict=True):
-    """The authority says: whoever has this key is a member."""
+    """The authority certifies that the owner of this key is a member."""
 
     network: Annotated[str, Meta(max_length=100)]
     public: Public
@@ -70,7 +70,7 @@ class Revocation(msgspec.Struct, frozen=True, array_like=True):
 
     network: Annotated[str, Meta(max_length=100)]
     address: Address
-    expires_s: UnixTime  # when the certificate does; nobody needs to remember the revocation after that
+    expires_s: UnixTime  # when the certificate does; the revocation can be forgotten after that
 
 
 class Statement(msgspec.Struct, frozen=True, array_like=True):

@@ -40,8 +40,7 @@ class Journal:
         self._now = now
         self._trace = trace
         self._second = math.floor(now())
-        self._frames_this_second: Counter[tuple[str, Category]] = Counter()
-        self._bytes_this_second: Counter[tuple[str, Category]] = Counter()
+        self._this_second: dict[tuple[str, Category], list[int]] = {}  # frames and bytes sent
         self._frames: Counter[tuple[str, Category]] = Counter()
         self._bytes: Counter[tuple[str, Category]] = Counter()
         self.lost: Counter[DropReason] = Counter()  # datagrams that were dropped, by reason
@@ -49,7 +48,7 @@ class Journal:
         self.standing: dict[str, ToldStanding] = {}  # what the node is in the protocol's structure, by aspect
         self._published = 0
         self._delivered = 0
-        self._frames_received = 0
+        self.frames_received = 0
         self._sends_failed = 0
         self._system_refused = 0
 
@@ -89,13 +88,14 @@ class Journal:
         return latency_s
 
     def frame_sent(self, message: Message, size_bytes: int) -> None:
-        self._close_second()
+        if not 0.0 <= self._now() - self._second < 1.0:
+            self._close_second()
         key = (message.label, message.category)
-        self._frames_this_second[key] += 1
-        self._bytes_this_second[key] += size_bytes
-
-    def frame_received(self) -> None:
-        self._frames_received += 1
+        sent = self._this_second.get(key)
+        if sent is None:
+            sent = self._this_second[key] = [0, 0]
+        sent[0] += 1
+        sent[1] += size_bytes
 
     def frame_lost(self, reason: DropReason) -> None:
         self.lost[reason] += 1
@@ -121,16 +121,17 @@ class Journal:
             self._trace.structure(self._now(), self._node, aspect, peer=peer, value=value, detail=detail)
 
     def counters(self) -> dict[str, Any]:
-        frames = self._frames + self._frames_this_second
         by_label: Counter[str] = Counter()
-        for (label, _), count in frames.items():
+        for (label, _), count in self._frames.items():
+            by_label[label] += count
+        for (label, _), (count, _) in self._this_second.items():
             by_label[label] += count
         return {
             "published": self._published,
             "delivered": self._delivered,
             "frames_sent": dict(sorted(by_label.items())),
-            "bytes_sent": self._bytes.total() + self._bytes_this_second.total(),
-            "frames_received": self._frames_received,
+            "bytes_sent": self._bytes.total() + sum(size_bytes for _, size_bytes in self._this_second.values()),
+            "frames_received": self.frames_received,
             "frames_lost": {reason.value: self.lost[reason] for reason in DropReason if self.lost[reason]},
             "dropped": dict(sorted(self._dropped.items())),
             "sends_failed": self._sends_failed,
@@ -169,8 +170,7 @@ class Journal:
             self._second = second
 
     def _end_second(self) -> None:
-        for key, count in self._frames_this_second.items():
-            size_bytes = self._bytes_this_second[key]
+        for key, (count, size_bytes) in self._this_second.items():
             self._frames[key] += count
             self._bytes[key] += size_bytes
             if self._trace is not None:
@@ -178,8 +178,7 @@ class Journal:
                 self._trace.traffic(
                     float(self._second), None, frames=count, size_bytes=size_bytes, category=category, label=label
                 )
-        self._frames_this_second.clear()
-        self._bytes_this_second.clear()
+        self._this_second.clear()
 
 
 def _words(standing: ToldStanding) -> str:

@@ -1,4 +1,4 @@
-"""The key of a network: a file that every member has and nobody else.
+"""The key of a network: a file that only members have.
 
 The file is JSON: the network's name and its keys, each with an id, a secret of 32 bytes and the time from which it is
 used for sending. A node sends with the newest key whose time has come and accepts every key in the file. So a network

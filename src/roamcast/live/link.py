@@ -3,7 +3,9 @@
 It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 - A broadcast goes to the neighbourhood once. The first one in a round of the event loop leaves at once; further small
-  ones are collected and leave together at the end of the round, in as few datagrams as hold them.
+  ones are collected and leave together at the end of the round, in as few datagrams as hold them. A node that has sent
+  `DATAGRAMS_PER_WINDOW` datagrams within `WINDOW_S` collects until that time is over, or a datagram is full: at high
+  rates a millisecond of patience saves most of the cost of an event, at both ends.
 - A unicast goes to the endpoint from which its receiver was last heard. If that is unknown, or shared with other nodes,
   it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
   intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so. The first
@@ -18,6 +20,7 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from roamcast.live.codec import (
@@ -43,6 +46,8 @@ ACKNOWLEDGEMENT_TIMEOUT_MAX_S = 0.4  # or where acknowledgements take long after
 ANSWER_WEIGHT = 0.25  # of the newest acknowledgement in the mean of what they take
 FRAGMENTS_UNDER_WAY = 8
 BURST_PAUSE_S = 0.001
+WINDOW_S = 0.001
+DATAGRAMS_PER_WINDOW = 2  # of broadcasts; full ones leave in any case
 
 
 class _Unicast:
@@ -70,15 +75,16 @@ class UdpLink:
         transmit: Callable[[bytes, Sequence[Endpoint]], None],
         on_message: Callable[[int, Message], None],
         on_send_failed: Callable[[int, Message], None],
-        prepare: Callable[[Message], Message] = lambda message: message,  # what is encoded in place of a message
+        prepare: Callable[[Message], Message] | None = None,  # makes what is encoded in place of a message
     ) -> None:
         self._prepare = prepare
         self.neighbours = HeardEndpoints()
         self._address = address
         self._codec = codec
+        self._encode = codec.encode_message
         self._journal = journal
         self.neighbourhood = tuple(neighbourhood)  # where a broadcast goes
-        self.everywhere: tuple[Endpoint, ...] = ()  # where somebody may be who was not heard yet, if that is more
+        self.everywhere: tuple[Endpoint, ...] = ()  # where nodes may be that were not heard yet, if that is more
         self.frame_bytes_max = FRAME_BYTES_MAX
         self._sequence = first_sequence
         self._transmit = transmit
@@ -93,6 +99,10 @@ class UdpLink:
         self._batch: list[bytes] = []  # broadcasts that leave at the end of this round of the loop
         self._batch_bytes = 0
         self._is_collecting = False
+        self._window_ends_s = 0.0
+        self._left_in_window = 0  # datagrams
+        self._single = codec.encode(Datagram(DatagramKind.BROADCAST, address))  # how broadcasts begin,
+        self._several = codec.encode(Datagram(DatagramKind.BATCH, address))  # and batches
         self._pause: asyncio.TimerHandle | None = None  # after a burst of broadcast fragments
         self._reassembly = Reassembly(lambda reason: journal.frame_lost(DropReason(reason)))
 
@@ -150,20 +160,21 @@ class UdpLink:
         if sealed_by is not None and sealed_by != sender:
             self._journal.frame_lost(DropReason.FORGED)
             return NOBODY, ()
-        on_heard(sender, source, group)
-        if sender == self._address:
-            self._journal.frame_lost(DropReason.OWN_ADDRESS)
-            return NOBODY, ()
-        self.neighbours.learn(sender, source)
+        if not self.neighbours.is_at(sender, source, group):
+            on_heard(sender, source, group)
+            if sender == self._address:
+                self._journal.frame_lost(DropReason.OWN_ADDRESS)
+                return NOBODY, ()
+            self.neighbours.learn(sender, source, group)
+        if datagram.message is not None and datagram.kind == DatagramKind.BROADCAST:
+            return sender, (datagram.message,)
         if datagram.batch:
             return sender, datagram.batch
         if datagram.message is None:
             if datagram.kind == DatagramKind.ANNOUNCEMENT:
-                self._journal.frame_received()
+                self._journal.frames_received += 1
             elif datagram.kind == DatagramKind.ACKNOWLEDGEMENT:
                 self._acknowledged(datagram)
-        elif datagram.kind == DatagramKind.BROADCAST:
-            return sender, (datagram.message,)
         elif datagram.receiver != self._address:
             self._journal.frame_lost(DropReason.OVERHEARD)
         else:
@@ -178,7 +189,7 @@ class UdpLink:
 
     def pass_on(self, sender: int, message: Message) -> None:
         """Hands a message that `receive` returned to the host, once it is whole."""
-        self._journal.frame_received()
+        self._journal.frames_received += 1
         if type(message) is not Fragment:
             self._on_message(sender, message)
             return
@@ -192,7 +203,7 @@ class UdpLink:
             self._on_message(sender, whole)
 
     def _transfer(self, receiver: int, message: Message) -> None:
-        body = self._codec.encode_message(self._prepare(message))
+        body = self._encode(message if self._prepare is None else self._prepare(message))
         if len(body) <= self.frame_bytes_max:
             self._transfer_frame(receiver, message, body)
         elif len(body) > MESSAGE_BYTES_MAX:
@@ -207,10 +218,15 @@ class UdpLink:
             self._journal.frame_sent(message, HEADER_BYTES + len(body))
             if self._is_collecting:
                 self._collect(body)
-            else:
-                self._is_collecting = True
+                return
+            self._is_collecting = True
+            wait_s = self._wait_s()
+            if wait_s == 0.0:
                 self._loop.call_soon(self._end_round)
-                self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BROADCAST, self._address), body))
+                self._transmit(self._single + body, self.neighbourhood)
+            else:
+                self._loop.call_later(wait_s, self._end_round)
+                self._collect(body)
             return
         self._flush_batch()  # what was broadcast before arrives before
         sequence = self._sequence
@@ -226,19 +242,35 @@ class UdpLink:
         self._batch.append(body)
         self._batch_bytes += size_bytes
 
+    def _wait_s(self) -> float:
+        """How long a datagram that is not full must wait; 0: it leaves now, and counts."""
+        now_s = time.monotonic()
+        if now_s >= self._window_ends_s:
+            self._window_ends_s = now_s + WINDOW_S
+            self._left_in_window = 0
+        elif self._left_in_window >= DATAGRAMS_PER_WINDOW:
+            return self._window_ends_s - now_s
+        self._left_in_window += 1
+        return 0.0
+
     def _end_round(self) -> None:
         """Sends what was collected. While there is something in every round, all of it is collected."""
-        self._is_collecting = bool(self._batch)
-        if self._batch:
+        if not self._batch:
+            self._is_collecting = False
+            return
+        wait_s = self._wait_s()
+        if wait_s == 0.0:
             self._flush_batch()
             self._loop.call_soon(self._end_round)
+        else:
+            self._loop.call_later(wait_s, self._end_round)
 
     def _flush_batch(self) -> None:
         bodies, self._batch, self._batch_bytes = self._batch, [], 0
         if len(bodies) == 1:
-            self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BROADCAST, self._address), bodies[0]))
+            self._transmit(self._single + bodies[0], self.neighbourhood)
         elif bodies:
-            self._to_neighbourhood(self._codec.encode(Datagram(DatagramKind.BATCH, self._address), as_batch(bodies)))
+            self._transmit(self._several + as_batch(bodies), self.neighbourhood)
 
     def _feed(self) -> None:
         """Sends the fragments that may leave now."""
@@ -302,6 +334,3 @@ class UdpLink:
             self._transmit(data, (endpoint, *(each for each in self.neighbourhood if each != endpoint)))
         else:
             self._transmit(data, (endpoint,))
-
-    def _to_neighbourhood(self, data: bytes) -> None:
-        self._transmit(data, self.neighbourhood)

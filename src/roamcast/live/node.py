@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from roamcast.delivery.inboxes import Handed
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event, event_id
 from roamcast.fields import ADDRESS_MAX
@@ -62,11 +61,11 @@ class Delivery(msgspec.Struct, frozen=True):
 
 def parse_content(language: str, text: str) -> Content:
     """What an event of `language` is about: a number, a topic, or an XML document."""
+    if language == "topics":
+        return parse_topic(text)
     if language == "content":
         read_document(text)
         return text
-    if language == "topics":
-        return _topic(text)
     for number in (int, float):
         try:
             content = number(text)
@@ -78,7 +77,8 @@ def parse_content(language: str, text: str) -> Content:
 
 
 @lru_cache(4096)
-def _topic(text: str) -> str:
+def parse_topic(text: str) -> str:
+    """A topic, as an event has one: without wildcards."""
     interest = parse_interest("topics", text)
     if "*" in text or str(interest) != text:
         raise ConfigurationError(f"content: {text!r} is not a topic; write names and slashes, as in fire/north")
@@ -153,7 +153,16 @@ class LiveNode:
                 life=lives.life,
                 clock=clock,
                 random=Random(settings.seed),
-                on_delivery=lambda handed, latency_s: on_delivery(_delivery(handed, latency_s)),
+                on_delivery=lambda handed, latency_s: on_delivery(
+                    Delivery(
+                        handed.event,
+                        handed.hops,
+                        latency_s,
+                        channel=handed.channel,
+                        subscription=handed.name,
+                        again=handed.again,
+                    )
+                ),
                 on_refused=on_refused,
                 on_failure=lambda failure: node._failed(failure, on_failure),
                 guard=guard,
@@ -285,7 +294,8 @@ class LiveNode:
     def publish(self, content: Content, payload: bytes = b"", utility: str = "", cause: int = NO_EVENT) -> Event:
         """Publishes an event; `utility` is its deadline or utility curve (`roamcast.trace.utility`), `cause` the id of
         the event that led to it."""
-        parse_utility(utility)
+        if utility:
+            parse_utility(utility)
         number = event_id(self.settings.address, self._lives.next_number())
         event = Event(number, self._clock.now(), content, payload, cause=cause, utility=utility)
         if self._guard is not None:
@@ -295,7 +305,7 @@ class LiveNode:
         if self.durability.layer is not None:
             self.durability.layer.store(event)
         self._journal.published(self.settings.language, event)
-        self._host.command(lambda: self._host.protocol.publish(event))
+        self._host.publish(event)
         return event
 
     def set_parameters(self, parameters: dict[str, Any]) -> None:
@@ -316,7 +326,7 @@ class LiveNode:
 
     def backlog(self) -> int:
         """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""
-        return self._host.backlog()
+        return self._host.link.backlog
 
     def counters(self) -> dict[str, Any]:
         return {
@@ -400,12 +410,6 @@ class LiveNode:
             with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
                 replace_file(heard_file(self.settings, self.settings.remembers), self._guard.remembered())
         self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
-
-
-def _delivery(handed: Handed, latency_s: float) -> Delivery:
-    return Delivery(
-        handed.event, handed.hops, latency_s, channel=handed.channel, subscription=handed.name, again=handed.again
-    )
 
 
 def _require_bytes(event: Event) -> None:

@@ -70,7 +70,7 @@ def key_ring(settings: NodeSettings) -> KeyRing | None:
         return ring
     if not stays_here(settings) and not settings.plain:
         raise ConfigurationError(
-            "key: none given, so anybody in range could read and forge what this node sends; "
+            "key: none given, so anyone in range could read and forge what this node sends; "
             "make one with `roamcast key new`, or allow it with --plain"
         )
     return None

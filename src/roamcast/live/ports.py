@@ -25,7 +25,7 @@ from roamcast.live.endpoints import RECEIVE_BUFFER_BYTES, Endpoint
 from roamcast.live.interfaces import Interface
 
 DRAIN_MAX = 64  # datagrams that are taken from a socket before others get their turn
-DATAGRAM_READ_BYTES = 65_536
+DATAGRAM_READ_BYTES = 2048  # a longer one is cut, and oversized still
 _IP_MULTICAST_ALL = 49  # of linux/in.h: without it a socket hears groups that others joined, on any interface
 _IPV6_MULTICAST_ALL = 29  # of linux/in6.h
 

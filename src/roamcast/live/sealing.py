@@ -30,6 +30,7 @@ forgotten beyond `SENDERS_MAX`; only members can make a node remember a sender.
 Pure but for the random instance: bytes in, bytes or a reason out; nothing here raises for what comes from outside.
 """
 
+import math
 import secrets
 from collections.abc import Callable
 from hashlib import blake2b
@@ -55,8 +56,14 @@ WINDOW = 1024
 SENDERS_MAX = 4096
 CIPHERS_MAX = 8192
 
+_ALL_SEEN: Final = (1 << WINDOW) - 1
+
 _HEADER = Struct(">BBIBIIQI")
-SEAL_BYTES = _HEADER.size + TAG_BYTES
+_PREFIX = Struct(">BBIBIIQ")  # the header without the counter
+_COUNTER_AT: Final = _PREFIX.size
+_NO_COUNTER: Final = bytes(8)  # a nonce is the counter in 12 bytes
+HEADER_BYTES: Final = _HEADER.size
+SEAL_BYTES = HEADER_BYTES + TAG_BYTES
 """What sealing adds to a datagram; a signature comes on top."""
 
 _DATAGRAM: Final = b"roamcast datagram 2\0"
@@ -74,7 +81,7 @@ class Heard(msgspec.Struct):
         """Whether the counter is new; remembers it."""
         if counter > self.highest:
             shift = counter - self.highest
-            self.seen = ((self.seen << shift) | 1) & ((1 << WINDOW) - 1) if shift < WINDOW else 1
+            self.seen = ((self.seen << shift) | 1) & _ALL_SEEN if shift < WINDOW else 1
             self.highest = counter
             return True
         back = self.highest - counter
@@ -128,15 +135,16 @@ class Sealer:
         self._keys: dict[int, Key] = {key.id: key for key in ring.keys}
         self._network = int.from_bytes(blake2b(ring.network.encode(), digest_size=4).digest(), "big")
         self._ciphers.clear()
+        self._choose_key()
 
-    def seal(self, datagram: bytes) -> bytes:
-        if self._counter == COUNTER_MAX:
-            self._life = self._next_life()
-            self._instance = secrets.randbits(64)
-            self._counter = 0
-        self._counter += 1
-        key = self._ring.sending(self._now())
-        header = _HEADER.pack(
+    def _choose_key(self) -> None:
+        """Takes the key to send with from now on, and what is the same in all datagrams until another one's turn."""
+        now_s = self._now()
+        key = self._ring.sending(now_s)
+        self._chosen_until_s = min(
+            (each.sends_from_s for each in self._ring.keys if each.sends_from_s > now_s), default=math.inf
+        )
+        self._prefix = _PREFIX.pack(
             SEALED_MAGIC,
             self._version,
             self._network,
@@ -144,42 +152,75 @@ class Sealer:
             self._address,
             self._life,
             self._instance,
-            self._counter,
         )
+        self._encrypt = self._cipher(key, self._instance).encrypt
+
+    def seal(self, datagram: bytes) -> bytes:
+        if self._counter == COUNTER_MAX:
+            self._life = self._next_life()
+            self._instance = secrets.randbits(64)
+            self._counter = 0
+            self._choose_key()
+        elif self._chosen_until_s != math.inf and self._now() >= self._chosen_until_s:
+            self._choose_key()
+        self._counter += 1
+        nonce = self._counter.to_bytes(12, "big")
+        header = self._prefix + nonce[-4:]
         if self._identity is not None:
             datagram += self._identity.key.sign(_DATAGRAM + header + datagram)
-        return header + self._cipher(key, self._instance).encrypt(_nonce(self._counter), datagram, header)
+        return header + self._encrypt(nonce, datagram, header)
 
     def open(self, data: bytes) -> tuple[int, bytes] | DropReason:
         """The sender and its datagram, or why this is not to be trusted."""
+        if self._credentials is None:
+            return self._open_unsigned(data)
         opened = self.decrypt(data)
         if isinstance(opened, DropReason):
             return opened
         reason = self.accept(opened)
         return (opened.sender, opened.datagram) if reason is None else reason
 
-    def decrypt(self, data: bytes) -> Opened | DropReason:
-        """What a member has sealed. Who it was, and whether this is a replay, is still to be asked."""
+    def _open_unsigned(self, data: bytes) -> tuple[int, bytes] | DropReason:
+        """`decrypt` and `accept` where the seal is all there is to check, in one go."""
+        unsealed = self._unsealed(data)
+        if isinstance(unsealed, DropReason):
+            return unsealed
+        sender, life, instance, counter, inside = unsealed
+        return (sender, inside) if self._is_new(sender, life, instance, counter) else DropReason.REPLAYED
+
+    def _unsealed(self, data: bytes) -> tuple[int, int, int, int, bytes] | DropReason:
+        """Sender, life, instance and counter as the header has them, and what was encrypted."""
         if len(data) < SEAL_BYTES or data[0] != SEALED_MAGIC:
             return DropReason.UNSEALED
-        header = data[: _HEADER.size]
+        header = data[:HEADER_BYTES]
         _, version, network, key_id, sender, life, instance, counter = _HEADER.unpack(header)
         if version != self._version:
             return DropReason.FOREIGN_VERSION
         if network != self._network:
             return DropReason.FOREIGN_NETWORK
-        key = self._keys.get(key_id)
-        if key is None or sender > ADDRESS_MAX:
+        cipher = self._ciphers.get((key_id, instance))
+        if cipher is None:
+            key = self._keys.get(key_id)
+            if key is None:
+                return DropReason.UNKNOWN_KEY
+            cipher = self._cipher(key, instance)
+        if sender > ADDRESS_MAX:
             return DropReason.UNKNOWN_KEY
         try:
-            inside = self._cipher(key, instance).decrypt(_nonce(counter), data[_HEADER.size :], header)
+            inside = cipher.decrypt(_NO_COUNTER + header[_COUNTER_AT:], data[HEADER_BYTES:], header)
         except InvalidTag:
-            self._ciphers.pop((key_id, instance), None)  # an instance that nobody has is not to be kept
+            self._ciphers.pop((key_id, instance), None)  # no node has this instance: do not keep it
             return DropReason.FORGED
-        if self._credentials is None:
-            return Opened(
-                sender=sender, life=life, instance=instance, counter=counter, datagram=inside, signed=b"", signature=b""
-            )
+        return sender, life, instance, counter, inside
+
+    def decrypt(self, data: bytes) -> Opened | DropReason:
+        """What a member of a network with an authority has sealed. Who it was, and whether this is a replay, is still
+        to be asked."""
+        unsealed = self._unsealed(data)
+        if isinstance(unsealed, DropReason):
+            return unsealed
+        sender, life, instance, counter, inside = unsealed
+        header = data[:HEADER_BYTES]
         if len(inside) < SIGNATURE_BYTES:
             return DropReason.UNSIGNED
         datagram, signature = inside[:-SIGNATURE_BYTES], inside[-SIGNATURE_BYTES:]
@@ -218,7 +259,7 @@ class Sealer:
         except msgspec.MsgspecError:
             return
         for sender, (life, instance, highest) in list(heard.items())[-SENDERS_MAX:]:
-            self._heard[sender] = Heard(life, instance, highest, (1 << WINDOW) - 1)
+            self._heard[sender] = Heard(life, instance, highest, _ALL_SEEN)
 
     def _is_new(self, sender: int, life: int, instance: int, counter: int) -> bool:
         heard = self._heard.pop(sender, None)
@@ -248,7 +289,3 @@ def _may_be_new(heard: Heard, opened: Opened) -> bool:
         return opened.life > heard.life
     back = heard.highest - opened.counter
     return opened.instance == heard.instance and (back < 0 or (back < WINDOW and not heard.seen >> back & 1))
-
-
-def _nonce(counter: int) -> bytes:
-    return counter.to_bytes(12, "big")

@@ -52,7 +52,7 @@ def event_bytes(network: str, event: Event, *, is_modulated: bool = False) -> by
 
 
 def record_bytes(network: str, record: Any) -> bytes:
-    """What is signed: the kind of the record, and the fields that nobody changes on the way."""
+    """What is signed: the kind of the record, and the fields that do not change on the way."""
     fields = [getattr(record, name) for name in record.signed]
     return _RECORD + _encode((network, type(record).__name__, fields))
 

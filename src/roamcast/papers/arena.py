@@ -141,7 +141,7 @@ def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
 
 
 def _capacities(path: Path) -> Grid:
-    """What `roamcast capacity` found, if anybody asked it."""
+    """The results of `roamcast capacity`, if there are any."""
     if not path.exists():
         return Grid([], [], 1)
     answer: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

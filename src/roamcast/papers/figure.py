@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 from roamcast.campaign.store import Store
 from roamcast.emulator.emulation import EmulationSettings
 
-Scale = Literal["quick", "paper"]
+Scale = Literal["quick", "sparse", "paper"]
+"""Smaller networks and shorter runs; the paper's networks and durations at fewer points of the axis; all of it."""
+
 Platform = Literal["simulator", "emulator"]
 Tables = dict[str, Any]
 """A campaign as a campaign file has it."""
@@ -22,6 +24,7 @@ X = float | str
 Values = dict[str, dict[X, float]]
 """Curves by label: x -> value."""
 
+PAPER_NOTE = "The paper's own sizes, durations and settings."
 EMULATED = "-emulated"
 """What the names of figures on the emulator end with."""
 
@@ -95,6 +98,9 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     quick: Tables
     paper_scale: Tables
     quick_note: str  # what `quick` leaves out of networks, durations and settings
+    sparse: Tables | None = None  # where all points of the axis take long
+    sparse_note: str = ""  # what `sparse` leaves out
+    runs_of: str = ""  # the figure whose runs these are, if another one has the same campaign
     curves: tuple[Curve, ...] = ()
     x: str = ""  # column of the plan
     rows: Rows | None = None  # instead of `curves`
@@ -114,10 +120,20 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
             return ["roamcast", "reproduce", self.id]
         return ["roamcast", "reproduce", self.id.removesuffix(EMULATED), "--on", "emulator"]
 
+    def nearest(self, scale: Scale) -> Scale:
+        """The scale itself, or the paper's for figures without a sparse one."""
+        return "paper" if scale == "sparse" and self.sparse is None else scale
+
     def campaign(self, scale: Scale) -> Tables:
         """The campaign with as many seeds as the paper has runs, whatever the scale: the most that are simulated."""
-        tables = self.quick if scale == "quick" else self.paper_scale
-        return {"title": f"{self.id}: {self.title} ({scale})"} | tables | {"seeds": _seeds(self.paper_scale)}
+        by_scale = {"quick": self.quick, "sparse": self.sparse or self.paper_scale, "paper": self.paper_scale}
+        title = f"{self.runs_of or self.id} ({scale})"
+        return {"title": title} | by_scale[scale] | {"seeds": _seeds(self.paper_scale)}
+
+    def scale_note(self, scale: Scale) -> str:
+        """What a scale leaves out."""
+        notes = {"quick": self.quick_note, "sparse": self.sparse_note, "paper": PAPER_NOTE}
+        return notes[scale]
 
     @property
     def runs_of_paper(self) -> int:

@@ -5,7 +5,8 @@ After each round all files below are written again, so an interruption loses onl
 command continues.
 
     DIR/somer-6.5-quick/campaign.toml       what was run; `roamcast campaign run` takes it too
-    DIR/somer-6.5-quick/campaign/           the campaign's directory: resumed if it is there
+    DIR/somer-6.5-quick/campaign/           the campaign's directory: resumed if it is there. Figures that show the same
+                                            runs share one (`Figure.runs_of`)
     DIR/somer-6.5-quick/summary.json        points and verdicts (`summary`)
     DIR/somer-6.5-quick/figure.svg, .png, index.html
 """
@@ -32,8 +33,7 @@ from roamcast.papers.page import write_pages
 from roamcast.papers.sequential import planned
 from roamcast.papers.sources import sources_of
 from roamcast.papers.summary import FILE, Summary, write_summary
-
-PAPER_NOTE = "The paper's own sizes, durations and settings."
+from roamcast.papers.witness import witnesses
 
 
 class Reproduction:
@@ -44,15 +44,17 @@ class Reproduction:
         if most is not None and most < 2:
             raise ConfigurationError(f"most = {most}: must be at least 2")
         self.figure = figure
-        self.scale = scale
+        self.scale = scale = figure.nearest(scale)
         self.directory = out / f"{figure.id}-{scale}"
-        self.directory.mkdir(parents=True, exist_ok=True)
-        file = self.directory / "campaign.toml"
+        runs = out / f"{figure.runs_of or figure.id}-{scale}"
+        for directory in (self.directory, runs):
+            directory.mkdir(parents=True, exist_ok=True)
+        file = runs / "campaign.toml"
         self._tables = figure.campaign(scale)
         file.write_text(campaign_text(self._tables), encoding="utf-8")
         self._most = most
         self._command = [*figure.command, "--scale", scale]
-        self._conductor = Conductor(file, self.directory / "campaign", master=master)
+        self._conductor = Conductor(file, runs / "campaign", master=master)
         self._store = self._conductor.store
         self._plan = planned(self._tables["seeds"])
         self._summary: Summary | None = None
@@ -107,7 +109,7 @@ class Reproduction:
             section=figure.section,
             setting=figure.setting,
             scale=self.scale,
-            scale_note=figure.quick_note if self.scale == "quick" else PAPER_NOTE,
+            scale_note=figure.scale_note(self.scale),
             x_title=figure.x_title,
             y_title=figure.y_title,
             x_format=figure.x_format,
@@ -133,6 +135,7 @@ class Reproduction:
             looks=so_far,
             confidence=plan.confidence,
             sources=sources_of(self._tables),
+            witnesses=() if figure.emulation is not None else witnesses(self._store),
         )
 
 

@@ -16,7 +16,7 @@ from roamcast.papers.shapes import (
     to_minimum,
     to_smallest_of_all,
 )
-from roamcast.papers.somer_setting import CHAINS, DELIVERY, GRAPH, GRAPHS, SIZES, percents, sizes
+from roamcast.papers.somer_setting import CHAINS, DELIVERY, GRAPH, GRAPHS, SIZES, SPARSE_SIZES, percents, sizes
 
 FIXED_ROOTS = {"merging": False, "new_roots": False}
 BEST_DENSITY = 0.09
@@ -78,6 +78,12 @@ FIGURE_6_1 = Figure(
         nodes=250,
     ),
     quick_note="120 nodes, 160 s, five densities.",
+    sparse=full(
+        [_somer("somer", causality=False, **FIXED_ROOTS)],
+        {"somer.root_density": [0.05, 0.09, 0.12]},
+        nodes=250,
+    ),
+    sparse_note="Three of 16 densities.",
     curves=(Curve(SINGLE, "somer", DELIVERY), Curve(WHOLE_GRAPH, "somer", GRAPH, weight=GRAPHS)),
     x="root_density",
     shown=to_minimum,
@@ -108,6 +114,8 @@ FIGURE_6_2 = Figure(
         nodes=200,
     ),
     quick_note="100 nodes, 160 s, four densities.",
+    sparse=full(_CONTENDERS_6_2, {"somer.root_density": [0.01, 0.04, 0.09, 0.16]}, nodes=200),
+    sparse_note="Four of 16 densities.",
     curves=(Curve(ADAPTING, ADAPTING, DELIVERY), Curve(FIXED, FIXED, DELIVERY)),
     x="root_density",
     shown=to_smallest_of_all,
@@ -159,6 +167,8 @@ FIGURE_6_3A = Figure(
         nodes=250,
     ),
     quick_note="80 nodes, 160 s, three densities.",
+    sparse=full(_awareness(**FIXED_ROOTS), {"somer.root_density": [0.06, 0.09, 0.12]}, nodes=250),
+    sparse_note="Three of eight densities.",
     curves=_AWARE_CURVES,
     x="root_density",
     shown=to_smallest_of_all,
@@ -202,6 +212,12 @@ FIGURE_6_3B = Figure(
         nodes=250,
     ),
     quick_note="80 nodes, 160 s, three failure rates.",
+    sparse=full(
+        _awareness(**FIXED_ROOTS),
+        {"scenario.faults.crash_share": [0.02, 0.12, 0.24]},
+        nodes=250,
+    ),
+    sparse_note="Three of twelve failure rates.",
     curves=tuple(Curve(label, label, CHAINS) for label in (AWARE, PLACEBO, UNAWARE)),
     x="crash_share",
     x_title="nodes that fail",
@@ -259,6 +275,8 @@ FIGURE_6_4A = Figure(
     quick=quick(_deltas(QUICK_DELTAS), sizes((50, 80))),
     paper_scale=full(_deltas(DELTAS), sizes(SIZES)),
     quick_note="50 and 80 nodes, 160 s, three values of delta.",
+    sparse=full(_deltas(QUICK_DELTAS), sizes(SPARSE_SIZES)),
+    sparse_note="50, 150 and 250 nodes, three values of delta.",
     curves=tuple(Curve(label, label, GRAPH, weight=GRAPHS) for label in (UNAWARE, *map(_delta_label, DELTAS))),
     x="nodes",
     shown=gain_by_delta,
@@ -302,6 +320,8 @@ FIGURE_6_4B = Figure(
     quick=quick(_awareness(), sizes((50, 80, 120))),
     paper_scale=full(_awareness(), sizes(SIZES)),
     quick_note="50, 80 and 120 nodes, 160 s.",
+    sparse=full(_awareness(), sizes(SPARSE_SIZES)),
+    sparse_note="50, 150 and 250 nodes.",
     curves=_AWARE_CURVES,
     x="nodes",
     shown=gain_by_size,

@@ -18,7 +18,17 @@ from roamcast.analysis.traces import only_runs, read_traces
 from roamcast.campaign.store import Store
 from roamcast.papers.figure import Bounds, Claim, Curve, Figure, Tables, Values, X, at_least, at_most
 from roamcast.papers.shapes import index_to_worst, largest_excess, mean_saving
-from roamcast.papers.somer_setting import DELIVERY, HIGH_RATE_PER_S, QUICK_SIZES, SIZES, full, percents, quick, sizes
+from roamcast.papers.somer_setting import (
+    DELIVERY,
+    HIGH_RATE_PER_S,
+    QUICK_SIZES,
+    SIZES,
+    SPARSE_SIZES,
+    full,
+    percents,
+    quick,
+    sizes,
+)
 
 SOMER, PLUS = "SOMER", "SOMER-plus"
 RIVALS = {"PS-MAODV": "ps-maodv", "SP-COMBO": "sp-combo", "DSAPST": "dsapst"}
@@ -141,15 +151,24 @@ _ADVERTISED = (
     "more is published; the thesis gives no rate."
 )
 
+_SIZES_NOTE = "50, 150 and 250 nodes, 160 s."
+_SPARSE_NOTE = "Three of eleven sizes: 50, 150 and 250 nodes."
+_QUICK_RUNS = quick(_contenders(RIVALS), sizes(SPARSE_SIZES))
+_SPARSE_RUNS = full(_contenders(RIVALS), sizes(SPARSE_SIZES))
+_PAPER_RUNS = full(_contenders(RIVALS), sizes(SIZES))
+"""The runs of figures 6.5 and 6.7, and of the comparison by deadline."""
+
 FIGURE_6_5 = Figure(
     id="somer-6.5",
     title="Timeliness of four tree protocols over network size",
     paper="somer",
     section="Thesis, section 6.2.4, figure 6.5",
     setting="Reciprocal delivery time, as multiples of the worst protocol's at the same size.",
-    quick=quick(_contenders(RIVALS), sizes((50, 150, 250))),
-    paper_scale=full(_contenders(RIVALS), sizes(SIZES)),
-    quick_note="50, 150 and 250 nodes, 160 s.",
+    quick=_QUICK_RUNS,
+    sparse=_SPARSE_RUNS,
+    paper_scale=_PAPER_RUNS,
+    quick_note=_SIZES_NOTE,
+    sparse_note=_SPARSE_NOTE,
     curves=tuple(Curve(name, name, DELIVERY) for name in _labels(RIVALS)),
     x="nodes",
     shown=index_to_worst,
@@ -194,9 +213,12 @@ FIGURE_6_5_DEADLINE = Figure(
     section="Thesis, section 6.2.4, figure 6.5, by another measure",
     setting="The share of all expected deliveries that arrive within 250 ms. The mean latency of figure 6.5 counts "
     "only what was delivered, so it favours a protocol that loses what others deliver late. This measure does not.",
-    quick=quick(_contenders(["PS-MAODV"]), sizes((50, 150, 250))),
-    paper_scale=full(_contenders(["PS-MAODV"]), sizes(SIZES)),
-    quick_note="50, 150 and 250 nodes, 160 s.",
+    quick=_QUICK_RUNS,
+    sparse=_SPARSE_RUNS,
+    paper_scale=_PAPER_RUNS,
+    runs_of="somer-6.5",
+    quick_note=_SIZES_NOTE,
+    sparse_note=_SPARSE_NOTE,
     curves=tuple(Curve(name, name, WITHIN) for name in _labels(["PS-MAODV"])),
     x="nodes",
     x_title="nodes",
@@ -222,6 +244,8 @@ FIGURE_6_6 = Figure(
     "no node failed, so those to crashed subscribers count as missed. The thesis does not say how many nodes; we take "
     "150.",
     quick=quick(_contenders(RIVALS), _FAILURES, nodes=80),
+    sparse=full(_contenders(RIVALS), _FAILURES, nodes=150),
+    sparse_note="Four of eleven failure rates.",
     paper_scale=full(_contenders(RIVALS), {"scenario.faults.crash_share": percents(3, 34, 3)}, nodes=150),
     quick_note="80 nodes, 160 s, four failure rates.",
     curves=tuple(Curve(name, name, "delivery_ratio") for name in _labels(RIVALS)),
@@ -261,7 +285,8 @@ _CATEGORIES = {"maintenance": MAINTENANCE, "publish_subscribe": EVENTS}
 
 def frames_by_category(session: SparkSession, store: Store) -> pd.DataFrame:
     """Frames sent per run by protocol and purpose, over network size; what the link adds does not count."""
-    plan = session.createDataFrame(store.plan().select(["run_id", "protocol", "seed", "nodes"]))
+    runs = session.createDataFrame(store.plan().select(["run_id", "protocol", "seed", "nodes"]))
+    plan = runs.where(runs["protocol"].isin(_labels(["PS-MAODV"])))
     parts = breakdowns(only_runs(read_traces(session, store.trace), plan)).where("measure = 'frames_by_category'")
     found = plan.join(parts, "run_id").toPandas()
     found = found[found["key"].isin(_CATEGORIES)]
@@ -288,8 +313,6 @@ def mean_maintenance_more(values: Values, setting: str) -> float:
     return mean_saving(values, f"{label('PS-MAODV', setting)}, {MAINTENANCE}", f"{SOMER}, {MAINTENANCE}")
 
 
-_TRAFFIC_NOTE = "50, 100 and 150 nodes, 160 s."
-
 FIGURE_6_7 = Figure(
     id="somer-6.7",
     title="Messages of SOMER and PS-MAODV at low load",
@@ -297,9 +320,12 @@ FIGURE_6_7 = Figure(
     section="Thesis, section 6.2.4, figure 6.7",
     setting="Frames over the whole run, counted whenever a message is produced or forwarded, apart from what the link "
     "adds. Publishers send 0.05 events per second.",
-    quick=quick(_contenders(["PS-MAODV"]), sizes(QUICK_SIZES)),
-    paper_scale=full(_contenders(["PS-MAODV"]), sizes(SIZES)),
-    quick_note=_TRAFFIC_NOTE,
+    quick=_QUICK_RUNS,
+    sparse=_SPARSE_RUNS,
+    paper_scale=_PAPER_RUNS,
+    runs_of="somer-6.5",
+    quick_note=_SIZES_NOTE,
+    sparse_note=_SPARSE_NOTE,
     rows=frames_by_category,
     x_title="nodes",
     y_title="frames",
@@ -328,8 +354,10 @@ FIGURE_6_8 = Figure(
     section="Thesis, section 6.2.4, figure 6.8",
     setting="As before, with 0.2 events per second and publisher; publish/subscribe messages only.",
     quick=quick(_contenders(["PS-MAODV"]), sizes(QUICK_SIZES), rate_per_s=HIGH_RATE_PER_S),
+    sparse=full(_contenders(["PS-MAODV"]), sizes(SPARSE_SIZES), rate_per_s=HIGH_RATE_PER_S),
     paper_scale=full(_contenders(["PS-MAODV"]), sizes(SIZES), rate_per_s=HIGH_RATE_PER_S),
-    quick_note=_TRAFFIC_NOTE,
+    quick_note="50, 100 and 150 nodes, 160 s.",
+    sparse_note=_SPARSE_NOTE,
     rows=frames_by_category,
     shown=only_events,
     x_title="nodes",

@@ -3,7 +3,7 @@
 A summary keeps a digest for each part of the sources that can decide its runs: one for the simulator with everything
 that all protocols share, and one for each protocol among its contenders (the modules that the protocol imports). If one
 of them differs today, the same seeds may give other traces. They need not: a digest changes with every edit of the
-code. Comments, docstrings and empty lines do not count.
+code. Comments, docstrings and empty lines do not count. `witness` finds out whether the runs changed, too.
 """
 
 import ast

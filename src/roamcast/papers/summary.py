@@ -16,6 +16,14 @@ from roamcast.papers.figure import Scale
 FILE = "summary.json"
 
 
+class Witness(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that tells whether the sources still do the same (`witness`)."""
+
+    contender: str
+    run: str  # as JSON
+    trace_hash: str
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """A figure's result at one scale."""
 
@@ -43,6 +51,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[int, ...] = ()  # seeds after which the claims were judged (`sequential`)
     confidence: float = CONFIDENCE  # of the interval at each look
     sources: dict[str, str] = {}  # part of the sources that can decide the runs -> its digest (`sources`)
+    witnesses: tuple[Witness, ...] = ()  # one run of each contender
 
     @property
     def at_paper_scale(self) -> bool:

@@ -1,7 +1,7 @@
 """What a message contains: its events, interests and records, however deep, for hosts that check them.
 
 A *record* is what a node says of itself and others pass on. Its struct names the field with the node (`signed_by`), the
-fields that nobody changes on the way (`signed`), and has a field `signature` that protocols carry and do not read.
+fields that do not change on the way (`signed`), and has a field `signature` that protocols carry and do not read.
 
 A protocol's messages are walked once by their types, to find the fields that can lead to an event or an interest; a
 message is then walked along these fields only.

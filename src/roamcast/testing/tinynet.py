@@ -223,7 +223,7 @@ class TinyNet(Generic[GuestT]):
         self.records.append(TranscriptLine(self.now_s, address, kind, text))
 
     def transmit(self, sender: TestHost[GuestT], receiver: int, message: Message) -> None:
-        """Puts a frame on the air; to everybody linked if `receiver` is `NOBODY`."""
+        """Puts a frame on the air; to all linked nodes if `receiver` is `NOBODY`."""
         self.frames[message.label] += 1
         sender.frames_under_way += 1
         audience = self.neighbours(sender.address)

@@ -7,7 +7,7 @@ an initiation of the same trace belongs to none.
 
 A chain is complete when its last event has been published: then every delivery along it took place. A causal graph is
 complete when all its chains are; its time is that of its last chain. Reaction times are included; what delay-tolerant
-links took of their own accord (`waited` rows) is not, since nobody is late who may take that time.
+links took of their own accord (`waited` rows) is not, because that time is allowed.
 """
 
 from typing import Any

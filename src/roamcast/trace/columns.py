@@ -1,7 +1,7 @@
 """Rows of a trace as numpy columns: what the measures of one run are computed from.
 
 `rows_of_packed` reads them from what a recorder keeps, `roamcast.trace.arrow.rows_of_table` from an Arrow table. A
-column is made when it is first asked for, so nobody pays for columns that no measure looks at.
+column is built on first use, so columns that no measure reads cost nothing.
 """
 
 from collections.abc import Callable, Mapping

@@ -77,7 +77,7 @@ class Record(NamedTuple):
     value: float | None = None
     hops: Annotated[int | None, "int32"] = None
     bytes: int | None = None
-    count: int | None = None  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: int | None = None  # type: ignore[assignment]  # hides tuple.count, which is not needed here
     category: str | None = None
     detail: str | None = None
     shortest_hops: Annotated[list[int] | None, "list"] = None

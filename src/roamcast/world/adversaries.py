@@ -5,7 +5,7 @@
 | `dropper` | takes part in everything but silently drops others' events (`droppers.py`) | no |
 | `liar` | lies about itself: its place, its level in a tree, distances and costs, what it wants | no |
 | `replayer` | sends again, in their senders' names, messages that it heard earlier | yes |
-| `flooder` | publishes `FLOOD_PER_S` events a second that nobody wants | no |
+| `flooder` | publishes `FLOOD_PER_S` events a second that no node wants | no |
 | `sybil` | says everything also in the names of `NAMES` nodes that do not exist | yes |
 
 Apart from that, each follows its protocol, so its neighbours have no other reason to doubt it. "Signatures" means
@@ -137,7 +137,7 @@ class _Ear(Listener):
 
 
 class FloodingHost(FaultyHost):
-    """Publishes without end what nobody wants."""
+    """Publishes unwanted events without end."""
 
     def __init__(self, services: HostServices, address: int, life: int, random: Random) -> None:
         super().__init__(services, address, life, random)

@@ -10,7 +10,7 @@ it too. Times are those of the run, from 0, in nanoseconds.
 - Retransmissions have the retry bit and the sequence number of the first attempt. Frame check sequences are right.
 - The radio's own frames (RTS, CTS, ACK) are control frames. A radio that tells no rate, such as `ideal`, leaves that
   field of the radiotap header out.
-- LoRa has no link header of its own. Here a frame begins with eight bytes: receiver (0xFFFF: everybody) and sender in
+- LoRa has no link header of its own. Here a frame begins with eight bytes: receiver (0xFFFF: broadcast) and sender in
   two bytes each, 0 for data or 1 for an acknowledgement, 1 for a repetition, and a number in two bytes. The LoRaTap
   header has channel, bandwidth, spreading factor and the sync word of private networks, so dissectors show the rest as
   data.

@@ -237,7 +237,7 @@ class _Arrival(Due):
 
 
 class _Failure(Due):
-    """The news that a unicast failed, on its way to a node that is paused."""
+    """The report of a failed unicast, for a node that is paused."""
 
     __slots__ = ("_link", "_message", "_neighbour")
 

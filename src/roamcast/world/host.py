@@ -175,8 +175,8 @@ class SimulatedHost(Host):
             self._send_in_fragments(receiver, message)
 
     def _record_bytes(self, message: Message) -> int:
-        """What signatures add to the records in a message: nobody signs them here. Without one, a record has one byte
-        in its place; with one, two bytes and the signature. A frame may become longer than allowed by them."""
+        """The bytes that signatures would add to the records in a message. Without one, a record has one byte in its
+        place; with one, two bytes and the signature. A frame may become longer than allowed by them."""
         assert self._contents is not None
         return len(self._contents.records(message)) * (self._signature_bytes + 1)
 

@@ -11,7 +11,7 @@
 | `delay` | gets every message later, in order | seconds |
 | `reorder` | gets every third message late, so that others overtake it | seconds at most |
 | `duplicate` | gets messages again a little later | probability |
-| `corrupt` | finds messages broken after their link acknowledged them: nobody retransmits them | probability |
+| `corrupt` | finds messages corrupt after their link acknowledged them, so they are not retransmitted | probability |
 | `overflow` | drops what it wants to send, as a full queue does | probability |
 | `clock-jump` | has a clock that jumps forward at `from_s` and stays ahead until its life ends | seconds |
 | `clock-drift` | has a clock and timers that run fast, or slow | share, such as 0.01 |

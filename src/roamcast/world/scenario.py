@@ -218,7 +218,7 @@ class Faults(Settings, frozen=True):
 
 class Security(Settings, frozen=True):
     """What security costs. With `signed`, frames and events are as large as those of live nodes with identities.
-    Nothing is encrypted: nobody attacks a simulation."""
+    Nothing is encrypted."""
 
     protection: Literal["none", "sealed", "signed"] = "none"  # sealed: a shared key; signed: an identity per node, too
     signature_s: float = 0.0  # processor time to make or check the signatures of a message with an event

@@ -14,7 +14,6 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-
 from tests.emulator.namespaces import needs_namespaces
 
 SOURCE = Path(__file__).parents[3] / "src"

@@ -10,7 +10,7 @@ from roamcast.apps.flood_watch.network import PERIOD_S, vehicle_topic
 
 
 class VehicleReport(msgspec.Struct, frozen=True):
-    """What a vehicle tells everybody."""
+    """What a vehicle publishes about itself."""
 
     x_m: float
     y_m: float

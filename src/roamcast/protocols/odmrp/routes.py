@@ -50,6 +50,8 @@ class Route:
     def renew(self, request: JoinRequest, upstream: int, lifetime_s: float | None, now_s: float) -> bool:
         """A newer request came; true if members have other channels now. What is being sent goes on."""
         self.heard_s = now_s
+        if request.life != self.newest[0]:
+            self._begin_life()
         self.newest = request.life, request.sequence
         self.contexts.pop(request.context, None)
         self.contexts[request.context] = None
@@ -74,6 +76,13 @@ class Route:
         self.confirmed.clear()
         self.tries = {address: tries for address, tries in self.tries.items() if address in self.sent}
         return has_moved
+
+    def _begin_life(self) -> None:
+        """The publisher has come back. It has forgotten its members and counts its lists from the beginning."""
+        self.listing = -1
+        self.versions = {}
+        self.channels = {}
+        self.channels_before = {}
 
     def take(self, upstream: int, hops: int, lifetime_s: float | None) -> None:
         self.upstream, self.hops, self.lifetime_s = upstream, hops, lifetime_s

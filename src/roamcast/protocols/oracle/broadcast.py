@@ -13,8 +13,8 @@ Rules:
 2. A relay waits for its turn, plans again for its destinations, and broadcasts.
 3. A relay that is not heard within `relay_wait_s` gets the frame again, acknowledged by the link. If that fails, its
    destinations are planned again, at most `tries_max` times on the whole journey.
-4. A destination that a relay's broadcast should have reached counts as served. Nobody confirms, so what is lost to a
-   collision in the last hop stays lost: the price of a limit that spends nothing on receipts.
+4. A destination that a relay's broadcast should have reached counts as served. There are no receipts, so
+   what is lost to a collision in the last hop stays lost.
 """
 
 from typing import Any, ClassVar

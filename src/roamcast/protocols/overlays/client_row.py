@@ -29,7 +29,7 @@ class Unsettled:
     def __init__(self, publisher: int, number: int, sequence: int | None, kept_by: tuple[int, ...] = ()) -> None:
         self.publisher = publisher
         self.number = number
-        self.sequence = sequence  # None: modulators keep it, so that depends on what comes of it
+        self.sequence = sequence  # None: modulators keep it, so it depends on their output
         self.kept_by = kept_by  # the channels of those modulators
 
     def put_out(self, channels: tuple[int, ...], sequence: int) -> None:

@@ -72,7 +72,7 @@ class ModulatorManager:
             channels[number] = channel
         changed = [number for number, channel in row.channels.items() if channels.get(number) is not channel]
         for kept in row.unsettled:
-            kept.put_out(tuple(changed), row.sequence)  # nothing will come of what they kept
+            kept.put_out(tuple(changed), row.sequence)  # what they kept leads to no output
         row.wants = Wants(wants)
         row.channels = channels
 

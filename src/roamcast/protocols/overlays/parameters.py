@@ -143,7 +143,7 @@ class OverlaysParameters(api.Parameters, frozen=True):
     answer_weight: float = 0.25
     # Acknowledgements and receipts are collected for this time in seconds.
     acknowledgement_delay_s: float = 0.7
-    # But no longer than until there are so many of them, 1 to 10^6: senders wait for them (`deliveries_max`).
+    # At most this many acknowledgements wait, 1 to 10^6, because senders wait for them (`deliveries_max`).
     acknowledgements_max: int = 16
     # A receipt that says no more than that an event was processed waits this share of retry_s for the client's
     # acknowledgement, 0 to 1, so that one receipt tells both.

@@ -6,10 +6,9 @@ neighbour r1 remembers r2's interests, and r1 as the next root on the path to r2
 path that the advertisement took. Of several copies the one that passed the fewest roots counts.
 
 How the flood travels. From root to neighbouring root an advertisement descends along the route of section 4.3.2,
-crosses the border, and climbs to whatever root is there. What a root learned that is new, in other words a root that
-was unknown or wants more than before, is relayed to all its other neighbours after `relay_hold_s`, together with what
-else arrives meanwhile. An advertisement that only confirms what is known rides along with the relaying root's own next
-one. This is what keeps a flood from costing one frame per root and link.
+crosses the border, and climbs to whatever root is there. A root relays what is new to it, that is each first copy of an
+advertisement, after `relay_hold_s` to all neighbours that have not sent it a copy by then. What arrives meanwhile goes
+with it.
 
 A root forgets another that has not been heard of for `entry_lifetime_periods`. Sequence numbers only order the entries
 of one root within that time: a forged number is forgotten with its entry.
@@ -73,8 +72,7 @@ class Directory(Component):
             1 + parameters.jitter
         )
         self._known: dict[int, KnownRoot] = {}  # by root
-        self._news: dict[int, None] = {}  # roots whose entries are to be relayed soon
-        self._unrelayed: dict[int, None] = {}  # roots whose entries go with the next own advertisement
+        self._news: dict[int, list[int]] = {}  # roots whose entries are to be relayed -> neighbours that have them
         self._sequence = 0  # of own entries
 
     def declare(self, inputs: Inputs) -> None:
@@ -124,18 +122,15 @@ class Directory(Component):
     def became_root(self) -> None:
         self._known.clear()
         self._news.clear()
-        self._unrelayed.clear()
         self.host.set_timer(self._parameters.first_advertisement_s, ADVERTISE)
 
     def _advertise(self, key: int) -> None:
-        """The period is over: the own entry, and what has not been relayed."""
+        """The period is over: the own entry, and what waits to be relayed."""
         if self._place.role != "root":
             return
         self._expire()
         self._sequence = self._sequence + 1 if self._sequence < SEQUENCE_MAX else 1
-        roots = list(self._unrelayed)
-        self._news.clear()
-        self._unrelayed.clear()
+        news, self._news = self._news, {}
         own = Entry(
             self.host.address,
             self._sequence,
@@ -144,26 +139,22 @@ class Directory(Component):
             self._announcements.roles,
         )
         for neighbour in self._routes.neighbouring_roots():
-            self._tell(neighbour, [(own, 0), *self._to_relay(roots, neighbour)])
+            self._tell(neighbour, [(own, 0), *self._to_relay(news, neighbour)])
         delay_s = self._parameters.stretched(self._parameters.advertisement_period_s, self.host.random)
         self.host.set_timer(delay_s, ADVERTISE)
 
     def _relay(self, key: int) -> None:
-        roots = list(self._news)
-        self._news.clear()
-        if self._place.role != "root":
-            return
-        for root in roots:
-            self._unrelayed.pop(root, None)
-        for neighbour in self._routes.neighbouring_roots():
-            self._tell(neighbour, self._to_relay(roots, neighbour))
+        news, self._news = self._news, {}
+        if self._place.role == "root":
+            for neighbour in self._routes.neighbouring_roots():
+                self._tell(neighbour, self._to_relay(news, neighbour))
 
-    def _to_relay(self, roots: list[int], neighbour: int) -> list[tuple[Entry, int]]:
-        """Their entries, except what this neighbour has told or is about."""
+    def _to_relay(self, news: dict[int, list[int]], neighbour: int) -> list[tuple[Entry, int]]:
+        """The entries that this neighbour lacks, as far as is known here."""
         found: list[tuple[Entry, int]] = []
-        for root in roots:
+        for root, told_by in news.items():
             known = self._known.get(root)
-            if known is not None and known.via != neighbour and root != neighbour:
+            if known is not None and neighbour not in told_by and root != neighbour:
                 found.append((known.entry, known.roots + 1))
         return found
 
@@ -199,30 +190,24 @@ class Directory(Component):
             if known is None:
                 if len(self._known) >= self._parameters.entries_max:
                     continue
-                self._put(entry, message.via, roots, is_news=True)
+                self._put(entry, message.via, roots)
             elif entry.sequence > known.entry.sequence or known.heard_s < now - self._lifetime_s:
-                self._put(entry, message.via, roots, is_news=_wants_more(entry, known.entry))
-            elif entry.sequence == known.entry.sequence and roots < known.roots:
-                self._known[entry.root] = known._replace(via=message.via, roots=roots)
+                self._put(entry, message.via, roots)
+            elif entry.sequence == known.entry.sequence:
+                if entry.root in self._news:
+                    self._news[entry.root].append(message.via)
+                if roots < known.roots:
+                    self._known[entry.root] = known._replace(via=message.via, roots=roots)
 
-    def _put(self, entry: Entry, via: int, roots: int, is_news: bool) -> None:
+    def _put(self, entry: Entry, via: int, roots: int) -> None:
         self._known[entry.root] = KnownRoot(entry, via, roots, self.host.now())
-        self._unrelayed[entry.root] = None
-        if is_news:
-            if not self._news:
-                parameters = self._parameters
-                delay_s = jittered(parameters.relay_hold_s, parameters.relay_hold_jitter, self.host.random)
-                self.host.set_timer(delay_s, RELAY)
-            self._news[entry.root] = None
+        if not self._news:
+            parameters = self._parameters
+            delay_s = jittered(parameters.relay_hold_s, parameters.relay_hold_jitter, self.host.random)
+            self.host.set_timer(delay_s, RELAY)
+        self._news[entry.root] = [via]
 
     def _expire(self) -> None:
         since_s = self.host.now() - self._lifetime_s
         for root in [root for root, known in self._known.items() if known.heard_s < since_s]:
             del self._known[root]
-            self._unrelayed.pop(root, None)
-
-
-def _wants_more(entry: Entry, known: Entry) -> bool:
-    if entry.subscriptions is None:
-        return False
-    return known.subscriptions is None or not known.subscriptions.covers(entry.subscriptions)

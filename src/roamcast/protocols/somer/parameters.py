@@ -8,6 +8,7 @@ class SomerParameters(RootParameters, frozen=True):
     # Inter-tree routes (4.3.2)
     routes_max: int = 256  # foreign trees that a node remembers; a bound on memory
     # Advertisements (4.3.2)
+    relay_hold_s: float = 0.5  # mean time after which advertisements are relayed, together with those that came since
     first_advertisement_s: float = 1.0  # time until a new root advertises first
     entry_lifetime_periods: float = 3.0  # advertisement periods after which a silent root is forgotten
     entries_per_advertisement: int = 8  # further entries go into further advertisements

@@ -14,20 +14,27 @@ What is added to the thesis, and why
 ------------------------------------
 Against loops:
 - A parent must stand above its child (`trees/standing.py`). The thesis does not say how a node that has lost its parent
-  avoids joining its own subtree.
+  avoids joining its own subtree. A node that finds only neighbours below it has them ask their root for a newer
+  sequence number (`trees/petitions.py`).
 - A node whose neighbours are all in its own subtree tells its children to look for parents themselves (`Dissolve`);
   otherwise that rule would keep it out of all trees.
 - A root sends an event on to each target once, and copies have a limit of hops (`crossings.py`).
 
 Against loss of state:
 - A subscription climbs until an ancestor's interest covers it, not only overlaps (`trees/dissemination.py`).
-- Routes between trees can end: reports replace earlier ones, are confirmed once per period, and expire (`routes.py`).
+- Parent and child tell each other if they disagree on being that (`Disown`, `Leave`), and a refresh that comes by while
+  a node searches counts as a reply (`trees/joining.py`).
+- Routes between trees can end: reports replace earlier ones, and expire with the refresh that they came from. The
+  second best next hop is remembered; a copy whose frame failed takes it (`routes.py`, `crossings.py`).
 - A root that is not heard of for three periods is forgotten; a new root advertises at once (`directory.py`).
-- A node that changes trees by choice keeps the link to its former parent for `linger_s`, and events that should climb
-  wait a little for a parent (`trees/`). The rivals have the same.
+- A node that changes trees by choice keeps the link to its former parent for `linger_s`, events that should climb wait
+  a little for a parent, and a node's first events wait until its first tree has formed (`trees/`). The rivals have the
+  same.
 
 Against waste:
-- Advertisements that say nothing new ride along with the relaying root's own ones (`directory.py`).
+- A root relays the advertisements that arrive within half a second together, and not to roots that sent it the same
+  (`directory.py`). Reports wait a moment for further changes.
+- A copy between trees serves the nodes that it passes (`crossings.py`).
 
 What the thesis has and later work improved on is in the protocol `somer-plus`.
 """

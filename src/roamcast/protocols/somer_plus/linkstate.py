@@ -194,7 +194,7 @@ class LinkStates(Component):
             self._tell(neighbour, [root for root in known_here if neighbour not in news[root]], self._near)
 
     def _tell(self, neighbour: int, roots: Iterable[int], told: Iterable[int] = ()) -> None:
-        """Sends a neighbouring root the entries of `roots` that are news to it; those `told` know them too."""
+        """Sends a neighbouring root the entries of `roots` that are new to it; those `told` know them too."""
         next_hop = self.borders.routes.next_hop(neighbour)
         if next_hop is None:
             return

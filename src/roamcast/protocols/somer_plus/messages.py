@@ -43,7 +43,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Advertisement(Message, frozen=True, tag=34):
-    """From root to neighbouring root: my own entry, or others' that are news."""
+    """From root to neighbouring root: my own entry, or new ones of others."""
 
     category: ClassVar[Category] = "publish_subscribe"
 

@@ -12,7 +12,7 @@ class Roles:
         self._children: dict[int, RoleList] = {}
 
     def put(self, child: int, roles: RoleList) -> bool:
-        """Takes in a child's report; true if it is news."""
+        """Takes in a child's report; true if it is new."""
         if self._children.get(child, ()) == roles:
             return False
         self._children[child] = roles

@@ -18,7 +18,7 @@ class Routes:
         self._candidates: dict[int, dict[int, int]] = {}  # foreign root -> next hop -> hops from root to root
 
     def put(self, next_hop: int, root: int, distance: int) -> bool:
-        """Remembers a candidate; true if that is news."""
+        """Remembers a candidate; true if it is new."""
         candidates = self._candidates.setdefault(root, {})
         if candidates.get(next_hop) == distance:
             return False

@@ -79,7 +79,7 @@ class Custody(Component):
         return born_s + worthless_after_s(event.utility) if event.utility else inf
 
     def keep(self, event: Event, destinations: set[int], hops: int, round_: int, born_s: float) -> None:
-        """Nobody else takes care of these destinations any more."""
+        """No other node is responsible for these destinations any more."""
         now = self.host.now()
         until_s = min(born_s + self._parameters.custody_s, self.until_s(event, born_s))
         for _ in destinations:

@@ -25,7 +25,7 @@ CARRY_BYTES: Final = 24
 
 class ForwardingTimer(StrEnum):
     PASS_ON = "forwarding.pass-on"  # this node's turn to pass an event on
-    SPREAD = "forwarding.spread"  # this node's turn to spread an event to everybody
+    SPREAD = "forwarding.spread"  # this node's turn to flood an event
     FORGET = "forwarding.forget"  # nothing more is going to happen to an event
 
 
@@ -42,9 +42,9 @@ class Task:
         self.todo: set[int] = set()  # destinations to plan for
         self.taken: dict[int, int] = {}  # destinations taken on, and how often
         self.behind: set[int] = set()  # who gave it to this node: not the way to go
-        self.copies = 0  # of events for everybody: how often it was heard
-        self.is_spread = False  # this node has spread it to everybody
-        self.reached: set[int] = set()  # of events for everybody: in reach of nodes that were heard sending it
+        self.copies = 0  # of flooded events: how often it was heard
+        self.is_spread = False  # this node has flooded it
+        self.reached: set[int] = set()  # of flooded events: in reach of nodes that were heard sending it
 
 
 class Forwarding(Component):
@@ -70,7 +70,7 @@ class Forwarding(Component):
         self._repair = repair
         self._custody = custody
         self._seen = SeenCache()
-        self._spread = SeenCache()  # events for everybody that this node has repeated
+        self._spread = SeenCache()  # flooded events that this node has repeated
         self.tasks: dict[int, Task] = {}
         self._spread_s: dict[int, float] = {}  # destination -> when an event was spread because of it
 
@@ -195,7 +195,7 @@ class Forwarding(Component):
             carry = Carry(hops=task.hops, age_ds=age_ds, round=task.round, groups=(), soon=0, receipts=(), event=event)
             self.host.send(groups[0][0], carry)
             if task.behind:
-                self._repair.owe_receipt_now(event_id)  # nobody else hears that frame
+                self._repair.owe_receipt_now(event_id)  # no other node hears that frame
             return
         receipts = self._receipts.take_all()
         taken = CARRY_BYTES + size_bytes(event) + 3 * sum(map(len, groups)) + 3 * len(receipts)
@@ -242,7 +242,7 @@ class Forwarding(Component):
 
     def _keep(self, task: Task, lost: set[int]) -> None:
         """There is no path to these, as far as this node knows. Where places vouch for that, they have to wait. Else
-        knowledge may be wrong, and the event is spread to everybody, but not again and again for the same nodes."""
+        knowledge may be wrong, and the event is flooded, but not repeatedly for the same nodes."""
         self._custody.keep(task.event, lost, task.hops, task.round, task.born_s)
         now = self.host.now()
         missed = [
@@ -259,7 +259,7 @@ class Forwarding(Component):
             self._spread.add(task.event.id)
             self.host.broadcast(Spread(task.hops, task.event))
 
-    # -- To everybody -------------------------------------------------------------------------------------------------
+    # -- Flooding ----------------------------------------------------------------------------------------------------
 
     def _on_spread(self, sender: int, spread: Spread) -> None:
         event = spread.event

@@ -279,7 +279,7 @@ class Links(Component):
         self._schedule(self.period_s * (1 - jitter + 2 * jitter * self.host.random.random()))
 
     def is_slow(self) -> bool:
-        """Whether frames wait so long that events should be all there is to send."""
+        """Whether the queue is so long that only events should be sent."""
         return self._slow_share > self._parameters.slow_share
 
     def _look_for_drain(self, key: int) -> None:

@@ -55,7 +55,7 @@ class Where(msgspec.Struct, frozen=True, array_like=True):
 
     node: Address
     number: Serial
-    place: Place | None  # moved on by whoever passes it on, so it is not signed
+    place: Place | None  # updated by each forwarding node, so it is not signed
     extra: tuple[Address, ...]  # neighbours that its place does not explain; without a place, all of them; ascending
     lacks: tuple[Address, ...]  # nodes that its place would make neighbours, but that it does not hear; ascending
     signature: Signature | None = None  # of the node
@@ -69,7 +69,7 @@ Listed = tuple[Address, Mark, Mark]
 
 
 class Hello(Message, frozen=True, tag=16):
-    """A node's links to its neighbours, and whatever news they may lack."""
+    """A node's links to its neighbours, and news that they may lack."""
 
     category: ClassVar[Category] = "maintenance"
 
@@ -105,15 +105,15 @@ class Carry(Message, frozen=True, tag=18):
     round: SmallCounter  # how often it was in custody
     groups: tuple[Group, ...]  # (relay, destination, ...): passes it on; (destination,): confirms it;
     # none at all: sent to one destination, whose link confirms
-    soon: SmallCounter  # the first so many groups are to be heard of soon; the others confirm when it suits them
+    soon: SmallCounter  # this many groups, the first ones, confirm soon; the others with their next frame
     receipts: tuple[Counter, ...]  # as in `Receipt`
     event: Event
-    wants: tuple[Want, ...] = ()  # news that travels along
+    wants: tuple[Want, ...] = ()  # news that is sent along
     wheres: tuple[Where, ...] = ()
 
 
 class Spread(Message, frozen=True, tag=19):
-    """An event on its way to everybody, from a node that does not know enough to name destinations."""
+    """A flooded event, from a node that does not know enough to name destinations."""
 
     category: ClassVar[Category] = "publish_subscribe"
 

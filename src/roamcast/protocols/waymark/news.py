@@ -255,7 +255,7 @@ class Spreading(Component):
                 self._tell_within(gap_s + gap_s * self.host.random.random())
 
     def take_along(self, room_bytes: int) -> tuple[tuple[Want, ...], tuple[Where, ...]]:
-        """News for a frame that is sent anyway and has so much room."""
+        """News for a frame that is sent anyway, up to the room left in it."""
         if room_bytes < self._parameters.news_ride_bytes or not len(self._pending):
             return (), ()
         return self._pending.take(self._around(), self._parameters.news_ride_bytes)

@@ -9,7 +9,7 @@ ends have moved. The gains come from a generator of their own, so links depend o
 protocol meets the same ones. A pair that comes into reach again draws anew.
 
 All links of an instant are computed at once, as arrays. Which pairs can be in reach is listed with some slack, and
-listed anew when somebody has moved by half of it.
+listed again when a node has moved by half of it.
 """
 
 import math

@@ -20,7 +20,7 @@ State = list[float] | bytes
 
 
 class Fate(Enum):
-    """What becomes of an event that an operator does not pass on."""
+    """What happens to an event that an operator does not pass on."""
 
     DROPPED = "dropped"
     KEPT = "kept"

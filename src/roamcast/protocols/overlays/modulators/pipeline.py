@@ -57,7 +57,7 @@ class Pipeline(Modulator):
         self._inputs = inputs
 
     def process(self, event: Event) -> Outcome:
-        """What becomes of an event. Its publisher's signature does not cover what an operator has changed; the host
+        """The result for an event. Its publisher's signature does not cover what an operator has changed; the host
         signs in its place what it sends."""
         published = event
         for operator in self._operators:

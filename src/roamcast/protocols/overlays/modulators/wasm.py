@@ -64,7 +64,8 @@ FEATURES_OFF = (
     *("threads", "relaxed_simd", "simd", "memory64", "multi_memory", "exceptions", "tail_call", "gc"),
     *("function_references", "bulk_memory"),
 )
-"""What fuel does not bound (one instruction of bulk memory fills it all), and what nobody needs."""
+"""Features that are switched off: fuel does not bound them (one bulk instruction fills all memory), or nothing needs
+them."""
 
 _I32, _I64, _F64 = wasmtime.ValType.i32(), wasmtime.ValType.i64(), wasmtime.ValType.f64()
 

@@ -2,7 +2,7 @@
 //
 // If frames were recorded one by one, each of them names its sender and the event it carries, and a frame to one neighbour
 // names the receiver too. A broadcast does not say who understood it. So a hop is read off like this: a node that got the
-// event (it delivered or sent it) had it from a frame of somebody in contact, sent before; if the node delivered it, from
+// event (it delivered or sent it) had it from a frame of a node in contact, sent before; if the node delivered it, from
 // the one whose end fits the delivery, otherwise from the first. That is certain for frames to one neighbour and for
 // deliveries, and likely for relays.
 //

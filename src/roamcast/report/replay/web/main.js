@@ -46,7 +46,7 @@ async function watch(app) {
       if (!answer.ok) break;
       app.renew(await unpack(await answer.text()));
     } catch {
-      break; // nobody serves it any more: what came stays
+      break; // the server is gone: keep what has arrived
     }
   }
 }

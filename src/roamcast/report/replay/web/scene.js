@@ -15,7 +15,7 @@ export class Scene {
     this.context = view.context;
     this.places_m = new Float32Array(2 * recording.nodes);
     this.at = new Float32Array(2 * recording.nodes); // the same in pixels
-    this.heads = new Set(); // nodes to which somebody points now
+    this.heads = new Set(); // nodes that others point to now
     this.traffic = new Traffic(this);
   }
 
@@ -200,7 +200,7 @@ export class Scene {
     return colours.slice(0, MARKS_MAX);
   }
 
-  // Whether others point to it and it points to nobody: the root of a tree.
+  // Whether others point to it and it points to no node: the root of a tree.
   #isHead(node, look) {
     if (!this.heads.has(node)) return false;
     const { peer } = this.recording.structure;

@@ -105,7 +105,7 @@ export class Aspect {
     return this.isNamed ? palette.kind(place + this.number) : palette.hue(place);
   }
 
-  // A row in words, for tips and stories; the peer is left to whoever can make a link of it.
+  // A row in words, for tips and stories; the caller may turn the peer into a link.
   words(row) {
     const { structure } = this.recording;
     const value = structure.value[row] && !this.isSet ? String(Number(structure.value[row].toPrecision(4))) : "";
