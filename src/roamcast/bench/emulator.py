@@ -7,7 +7,6 @@ own, because an emulator leaves its network for good.
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -73,7 +72,8 @@ def hop_overhead_s(*, nodes: int, seed: int) -> float:
     """What machine and programs add to the delay of a hop: the median over the deliveries of an emulated flooding."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "trace")
-        _emulated(_scenario(folder, "flooding", seed, nodes, CALIBRATION_S, DELAY_S), out)
+        run = {"protocol": "flooding", "seed": seed, "nodes": nodes, "duration_s": CALIBRATION_S}
+        _emulated(_scenario(folder, **run, delay_s=DELAY_S), out)
         delivered = table_of_kind(read_trace(out), "delivered")
         hops_s = [
             t_s / hops for t_s, hops in zip(*(delivered[name].to_pylist() for name in ("value", "hops")), strict=True)
@@ -88,9 +88,9 @@ def compare(
 
     Emulates again, up to `tries` times in all, while the machine was late, and takes the one that was least so."""
     with tempfile.TemporaryDirectory() as folder:
-        described = partial(_scenario, folder, protocol, seed, nodes, duration_s)
-        simulated = summarise(simulate(read_run(described(DELAY_S))).recorder.table())
-        file = described(max(0.1 * DELAY_S, DELAY_S - overhead_s))
+        run = {"protocol": protocol, "seed": seed, "nodes": nodes, "duration_s": duration_s}
+        simulated = summarise(simulate(read_run(_scenario(folder, **run, delay_s=DELAY_S))).recorder.table())
+        file = _scenario(folder, **run, delay_s=max(0.1 * DELAY_S, DELAY_S - overhead_s))
         emulated: dict[str, Any] = {}
         for number in range(tries):
             again = _emulated(file, Path(folder, f"trace{number}"))
@@ -109,10 +109,9 @@ def compare(
     )
 
 
-def _scenario(folder: str, protocol: str, seed: int, nodes: int, duration_s: float, delay_s: float) -> Path:
+def _scenario(folder: str, **settings: Any) -> Path:
     file = Path(folder, "scenario.toml")
-    text = SCENARIO.format(protocol=protocol, seed=seed, nodes=nodes, duration_s=duration_s, delay_s=delay_s)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(SCENARIO.format(**settings), encoding="utf-8")
     return file
 
 

@@ -380,6 +380,8 @@ class Emulation:
         if place is not None:
             words += ["--position", f"{place[0]:.3f},{place[1]:.3f}"]
         node.process = self._machines.start(number, words)
+        if self._began_s:  # it must have loaded everything when it is due
+            prefer(node.process.pid, NODE_PRIORITY)
         threading.Thread(target=self._listen, args=(number, node.process), daemon=True).start()
 
     def _release(self, number: int) -> None:
