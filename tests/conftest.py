@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
 from pyspark.sql import DataFrame, SparkSession
 
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
+
+# Tests are repeatable and do not depend on how fast the machine is.
+settings.register_profile("patient", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 _tests = itertools.count()
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

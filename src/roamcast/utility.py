@@ -19,6 +19,7 @@ from functools import lru_cache
 from roamcast.errors import ConfigurationError
 
 POINTS_MAX = 32
+PRIORITY_MAX = 1000.0
 
 Points = tuple[tuple[float, float], ...]
 """Ages in seconds, ascending, each with its worth."""
@@ -71,8 +72,8 @@ def _age_s(word: str, text: str) -> float:
 
 @lru_cache(1024)
 def worthless_after_s(text: str) -> float:
-    """The age from which on a receipt is worth nothing; infinite if there is none."""
-    points = parse_utility(text)
+    """The age from which on a receipt is worth nothing; infinite if there is none, or if the text makes no sense."""
+    points = _points_if_sensible(text)
     if not points or points[-1][1] > 0:
         return math.inf
     age_s = points[-1][0]
@@ -81,3 +82,17 @@ def worthless_after_s(text: str) -> float:
             break
         age_s = earlier_s
     return age_s
+
+
+@lru_cache(1024)
+def priority(text: str) -> float:
+    """What a receipt is worth when the event is new, at most `PRIORITY_MAX`; 1 if there is no text that makes sense."""
+    points = _points_if_sensible(text)
+    return min(points[0][1], PRIORITY_MAX) if points else 1.0
+
+
+def _points_if_sensible(text: str) -> Points:
+    try:
+        return parse_utility(text)
+    except ConfigurationError:
+        return ()

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 session = SparkSession.builder.remote("local[1]").getOrCreate()
 assert "connect" in type(session).__module__
 from roamcast.analysis.views import register_views
-register_views(session, sys.argv[1])
+register_views(session, sys.argv[1], ["measures", "events", "deliveries"])
 query = "select value from measures where measure = 'delivery_ratio'"
 events = "select count(*) as n from events join deliveries using (run_id, event_id)"
 answer = [session.sql(text).toArrow().to_pylist() for text in (query, events)]

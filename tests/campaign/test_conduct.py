@@ -1,6 +1,7 @@
 """Whole campaigns on the tests' Spark session: results, resuming, failures, the stopping rule."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,8 +92,8 @@ def test_a_finished_campaign_does_nothing_again(spark: SparkSession, done: Store
     assert told[0] == Progress(planned=6, done=6, failed=0, simulated=0, running=0)
 
 
-def test_more_seeds_add_only_what_is_missing(spark: SparkSession, tmp_path: Path) -> None:
-    conducted(spark, tmp_path, SMALL)
+def test_more_seeds_add_only_what_is_missing(spark: SparkSession, done: Store, tmp_path: Path) -> None:
+    shutil.copytree(done.directory.path, tmp_path / "out")
     store, ending = conducted(spark, tmp_path, SMALL.replace("seeds = 3", "seeds = 4"))
     assert ending == Ending(planned=8, skipped=6, failed=[])
     assert len(store.outcomes()) == 8
@@ -161,13 +162,14 @@ def test_what_is_no_runs_fault_ends_the_campaign_and_loses_nothing(spark: SparkS
         raise OSError("the disk is full")
         yield from batches
 
+    text = TINY.replace("seeds = 2", "seeds = 1")
     spark.sparkContext.setLogLevel("OFF")
     with pytest.raises(CampaignStoppedError, match=r"^Spark gave up: OSError: the disk is full$"):
-        conducted(spark, tmp_path, TINY, worker)
+        conducted(spark, tmp_path, text, worker)
     spark.sparkContext.setLogLevel("ERROR")
-    store, ending = conducted(spark, tmp_path, TINY)
-    assert ending == Ending(planned=2, skipped=0, failed=[])
-    assert len(store.outcomes()) == 2
+    store, ending = conducted(spark, tmp_path, text)
+    assert ending == Ending(planned=1, skipped=0, failed=[])
+    assert len(store.outcomes()) == 1
 
 
 def test_tasks_that_fail_at_first_leave_the_same_rows(

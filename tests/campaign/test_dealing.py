@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,19 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from roamcast.bench.spark_cluster import execute
+from roamcast.campaign import preflight
 from roamcast.campaign.execute import Lengths, PlannedRun, deal
 from roamcast.campaign.preflight import ProbeAnswer, _judge
 from roamcast.campaign.reasons import reason, worker_died
-from roamcast.campaign.session import GIB, driver_memory, executors_python, parsed_settings, shuffle_partitions
+from roamcast.campaign.session import (
+    GIB,
+    _settings,
+    driver_memory,
+    executors_python,
+    parsed_settings,
+    shuffle_partitions,
+)
+from roamcast.campaign.shipping import _archive
 from roamcast.campaign.store import Store
 from roamcast.errors import ConfigurationError
 
@@ -57,6 +67,72 @@ def test_memory_and_partitions_follow_machine_and_data() -> None:
     assert shuffle_partitions(0, 2) == 16
     assert shuffle_partitions(0, 64) == 128
     assert shuffle_partitions(8 * GIB, 2) == 1024
+
+
+def test_java_compiles_thoroughly_unless_the_trace_is_tiny() -> None:
+    assert "TieredStopAtLevel=1" in _settings("local[2]", 0)["spark.driver.defaultJavaOptions"]
+    assert "Tiered" not in _settings("local[2]", 16 * 2**20)["spark.driver.defaultJavaOptions"]
+
+
+class SlowCluster:
+    """A context whose executors register one by one, and a clock that each look at them moves on."""
+
+    master = "spark://head:7077"
+
+    def __init__(self, registered_s: list[float], wanted: str = "") -> None:
+        self._registered_s, self._wanted, self.now_s = registered_s, wanted, 0.0
+        self._jsc = self
+
+    def sc(self) -> "SlowCluster":
+        return self
+
+    def getExecutorMemoryStatus(self) -> list[None]:  # noqa: N802 - Spark's name
+        return _Sized([None, *(None for at in self._registered_s if at <= self.now_s)])
+
+    def getConf(self) -> dict[str, str]:  # noqa: N802 - Spark's name
+        return {"spark.executor.instances": self._wanted}
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+class _Sized(list[None]):
+    def size(self) -> int:
+        return len(self)
+
+
+@pytest.mark.parametrize(
+    ("registered_s", "wanted", "begins_s", "warns"),
+    [
+        ([1.0, 1.5, 3.0], "", 5.0, False),  # two seconds after the last
+        ([1.0, 1.5, 1.7], "3", 1.7, False),  # as many as were asked for
+        ([25.0], "", 27.0, True),
+    ],
+)
+def test_a_campaign_begins_when_the_executors_are_there(
+    registered_s: list[float], wanted: str, begins_s: float, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, said = SlowCluster(registered_s, wanted), list[str]()
+    monkeypatch.setattr(preflight, "sleep", cluster.sleep)
+    preflight.wait_for_executors(cluster, said.append, lambda: cluster.now_s)  # type: ignore[arg-type]
+    assert cluster.now_s == pytest.approx(begins_s, abs=0.2)
+    assert [line for line in said if "no executors from spark://head:7077 after 20 s" in line] == said
+    assert bool(said) == warns
+
+
+def test_binaries_travel_with_their_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So executors of the driver's kind run the compiled form."""
+    (tmp_path / "shipped").mkdir()
+    for name in ("shipped/__init__.py", "shipped/fast.py", "shipped/fast.so", "shipped__mypyc.so"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with zipfile.ZipFile(_archive("shipped", "shipped-1")) as archive:
+        assert sorted(archive.namelist()) == [
+            "shipped/__init__.py",
+            "shipped/fast.py",
+            "shipped/fast.so",
+            "shipped__mypyc.so",
+        ]
 
 
 def test_settings_of_spark_are_read_from_words() -> None:

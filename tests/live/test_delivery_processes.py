@@ -9,11 +9,14 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 from roamcast.checkers.receipts import judge
 from roamcast.live.endpoints import open_socket
 from roamcast.live.settings import LISTEN
 
 PATIENCE_S = 60.0
+STOPPED_S = 10.0  # longer than a neighbour that is not heard is remembered
 
 
 class Process:
@@ -73,6 +76,7 @@ def wait_until(condition: Any) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow("a process is stopped for ten seconds")
 def test_nothing_is_lost_or_comes_twice_when_processes_are_killed_and_stopped(tmp_path: Path) -> None:
     sockets = [open_socket(LISTEN, None) for _ in range(2)]
     here, there = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
@@ -94,7 +98,7 @@ def test_nothing_is_lost_or_comes_twice_when_processes_are_killed_and_stopped(tm
         alice.publish(20)
         bob.send(signal.SIGSTOP)
         alice.publish(20)
-        time.sleep(2)
+        time.sleep(STOPPED_S)
         bob.send(signal.SIGCONT)
         alice.publish(1)
         bob.kill()  # somewhere in the middle

@@ -1,6 +1,7 @@
 """Nodes with a key: they talk to each other only."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,27 @@ def test_a_key_of_another_network_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="is of network 'elsewhere', not 'roamcast'"):
         asyncio.run(start())
+
+
+def test_a_slow_disk_does_not_hold_up_a_node_that_remembers_whom_it_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        write_ring(tmp_path / "net.key", new_ring("roamcast", 0.0))
+        settings = NodeSettings(address=1, listen=free_endpoints(1)[0], key=tmp_path / "net.key", state=tmp_path)
+        node = await LiveNode.open(settings, lambda delivery: None)
+        is_at_work, may_end = threading.Event(), threading.Event()
+
+        def slow(descriptor: int) -> None:
+            is_at_work.set()
+            assert may_end.wait(10)
+
+        monkeypatch.setattr("roamcast.live.lives.os.fsync", slow)
+        node._flush()  # returns, although the disk has not
+        node.publish(7)
+        assert not (tmp_path / "roamcast-1.heard").exists() or is_at_work.wait(10)
+        may_end.set()
+        node.close()
+        assert (tmp_path / "roamcast-1.heard").exists()
+
+    asyncio.run(scene())

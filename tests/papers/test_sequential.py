@@ -12,7 +12,7 @@ from roamcast.papers.figure import Bounds, Claim, Values, at_least, at_most
 from roamcast.papers.sequential import planned
 
 SEEDS = range(1, 65)
-DRAWS = 200
+DRAWS = 120
 WRONG_MOST = 0.05 + 2 * (0.05 * 0.95 / DRAWS) ** 0.5  # what chance makes of 5 % in this many draws
 
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]

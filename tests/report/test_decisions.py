@@ -74,7 +74,7 @@ def test_airtime_counts_among_those_that_hold_up(campaign: Campaign) -> None:
 def test_the_answer_counts_places(campaign: Campaign) -> None:
     plan = planned(campaign)
     delivery, speed, airtime = answers(campaign, plan, measured(plan))
-    assert delivery == Answer("delivery counts most", 5, [RankedProtocol("flooding", 5, 5)], 0)
+    assert delivery == Answer("delivery matters most", 5, [RankedProtocol("flooding", 5, 5)], 0)
     assert speed.standings == [RankedProtocol("flooding", 5, 5)]
     assert airtime.standings == [RankedProtocol("gossip", 5, 5)]
 
@@ -148,7 +148,7 @@ def test_the_map_and_the_profiles_name_who_is_chosen(campaign: Campaign) -> None
 def test_a_table_goes_between_the_marks_of_a_document(campaign: Campaign, tmp_path: Path) -> None:
     plan = planned(campaign)
     text = markdown_table(decision_table(campaign, plan, measured(plan)))
-    assert text.startswith("| where | if delivery counts most |")
+    assert text.startswith("| where | if delivery matters most |")
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- decisions -->\nold\n<!-- end of decisions -->\nafter\n")
     put_between_marks(page, "decisions", text)

@@ -9,12 +9,10 @@ with Spark and kept with the campaign (`FILE`), each group under a digest of its
 new.
 """
 
-import io
 from hashlib import blake2b
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -22,6 +20,7 @@ from roamcast.analysis.evaluation import evaluate
 from roamcast.analysis.relations import SparkRelations
 from roamcast.analysis.stored import Spark, started
 from roamcast.analysis.traces import RUN, only_runs, read_traces
+from roamcast.campaign.sealed import AlteredError, sealed_table, unsealed_table
 from roamcast.campaign.store import Store
 from roamcast.trace.measures import PLACE_MEASURES
 
@@ -80,14 +79,11 @@ def _grouped(plan: pd.DataFrame) -> pd.DataFrame:
 def _kept(store: Store) -> pd.DataFrame:
     """What an earlier report measured; nothing if that is missing, damaged or of other measures."""
     try:
-        content = pa.BufferReader(store.directory.read(FILE))
-        found = pq.read_table(content, page_checksum_verification=True).to_pandas()
-    except (OSError, ValueError):  # Arrow's errors are of these kinds
+        found = unsealed_table(store.directory.read(FILE)).to_pandas()
+    except (FileNotFoundError, AlteredError):
         found = pd.DataFrame()
     return found if list(found.columns) == _COLUMNS else pd.DataFrame({name: [] for name in _COLUMNS})
 
 
 def _keep(store: Store, table: pd.DataFrame) -> None:
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), sink, write_page_checksum=True)
-    store.directory.write(FILE, sink.getvalue())
+    store.directory.write(FILE, sealed_table(pa.Table.from_pandas(table, preserve_index=False)))

@@ -41,6 +41,7 @@ from roamcast.trace.arrow import SCHEMA
 
 NAME = "roamcast"
 PARTITION_BYTES = 32 * 1024 * 1024  # small files are read together up to this size
+TASK_BYTES = 4 * 1024 * 1024  # where Spark has no driver and Python reads: several tasks wait for the storage at a time
 _KIND = "kind"
 
 
@@ -74,8 +75,9 @@ def _read_with_arrow(session: SparkSession, found: TraceFiles) -> DataFrame:
     whole: DataFrame | None = None
     fields = StructType([field for field in TRACE_SCHEMA.fields if field.name != _KIND])
     for kind in found.kinds():
-        names = [file.path for file in found.files if file.kind == kind]
-        rows = session.createDataFrame([(name,) for name in names], "name string").repartition(min(len(names), 32))
+        files = [file for file in found.files if file.kind == kind]
+        tasks = min(len(files), 1 + sum(file.bytes for file in files) // TASK_BYTES)
+        rows = session.createDataFrame([(file.path,) for file in files], "name string").repartition(tasks)
         part = rows.mapInArrow(_arrow_reader(found.root.absolute, SCHEMA), fields).withColumn(_KIND, f.lit(kind))
         part = part.select(*TRACE_SCHEMA.names)
         whole = part if whole is None else whole.unionAll(part)

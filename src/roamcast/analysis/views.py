@@ -26,18 +26,22 @@ from roamcast.analysis.measures import measure_runs
 from roamcast.analysis.places import place_measures
 from roamcast.analysis.summaries import STATISTICS, in_long_form, summarise_points
 from roamcast.analysis.traces import RUN, of_kind, read_traces
+from roamcast.campaign.commits import is_campaign
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import RUN_COLUMNS, SWEEPS
 from roamcast.campaign.store import Store
-from roamcast.errors import ConfigurationError
 from roamcast.trace.measures import RUN_MEASURES
 
 VIEWS = ("runs", "points", "events", "deliveries", "frames", "measures", "summaries", "trace")
 CAMPAIGN_ONLY = ("points", "summaries")
+KINDS = {"runs": (), "points": (), "events": ("published",), "deliveries": ("delivered",), "frames": ("frame",)}
+"""The kinds of rows that a view of a campaign reads; views that are not here may read all."""
 
 
 def register_views(session: SparkSession, place: str | Path, names: Iterable[str] = VIEWS) -> list[str]:
     """Makes the named views of a campaign or a trace, as far as it has them, and says which."""
-    makers = _campaign_views(session, str(place)) if is_campaign(place) else _trace_views(session, str(place))
+    maker = _campaign_views if is_campaign(StoreLocation(place)) else _trace_views
+    makers = maker(session, str(place))
     made = [name for name in names if name in makers]
     for name in made:
         makers[name]().createOrReplaceTempView(name)
@@ -48,14 +52,6 @@ def named_views(query: str) -> list[str]:
     """The views whose names occur in a query."""
     words = set(re.findall(r"\w+", query.lower()))
     return [name for name in VIEWS if name in words]
-
-
-def is_campaign(place: str | Path) -> bool:
-    try:
-        Store(place).manifest()
-    except ConfigurationError:
-        return False
-    return True
 
 
 Maker = Callable[[], DataFrame]

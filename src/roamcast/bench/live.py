@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -35,8 +36,9 @@ CONTENDERS = (
     "zenoh",
     "mosquitto",
 )
-RATES = (1_000, 2_000, 4_000, 6_000, 8_000, 12_000, 16_000, 24_000, 32_000, 40_000, 50_000)
+RATES = (1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000)
 LATENCY_RATE = 200
+LATENCY_S = 3.0
 PATIENCE_S = 60.0
 
 
@@ -58,31 +60,49 @@ def available(contender: str) -> bool:
     return True
 
 
-def measure(contender: str, seconds: float = 2.0) -> Figures:
+def measure(
+    contenders: Sequence[str], seconds: float, rounds: int, tell: Callable[[str], None] = lambda text: None
+) -> list[Figures]:
+    """Latencies are the medians of several rounds, in each of which all contenders are measured in turn: whatever else
+    the machine does then concerns all of them."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if contender == "roamcast-signed":
-            _certify(folder)
-        elif contender.startswith("roamcast"):
-            write_ring(folder / "bench.key", new_ring("bench", 0.0))
-        calm = _once(contender, folder, LATENCY_RATE, int(LATENCY_RATE * max(seconds, 3.0)))
-        best, reached = 0, 0.0
-        cpu_us = (0.0, 0.0)
-        for rate in RATES:
-            count = int(rate * seconds)
-            found = _once(contender, folder, rate, count)
-            if found["received"] < count:
-                break
-            arrived = count / max(found["seconds"], 1e-9)
-            cpu_us = (1e6 * found["sending_s"] / count, 1e6 * found["receiving_s"] / count)
-            if arrived < 0.9 * rate:  # the publisher or the subscriber cannot keep up, and nothing is lost
-                best, reached = max(best, int(arrived)), max(reached, arrived)
-                break
-            best, reached = rate, arrived
+        folders = {contender: Path(name, contender) for contender in contenders}
+        for contender, folder in folders.items():
+            folder.mkdir()
+            if contender == "roamcast-signed":
+                _certify(folder)
+            elif contender.startswith("roamcast"):
+                write_ring(folder / "bench.key", new_ring("bench", 0.0))
+        calm: dict[str, list[dict[str, Any]]] = {contender: [] for contender in contenders}
+        for number in range(rounds):
+            for contender, folder in folders.items():
+                tell(f"measures the latency of {contender}, round {number + 1} of {rounds}")
+                calm[contender].append(_once(contender, folder, LATENCY_RATE, int(LATENCY_RATE * LATENCY_S)))
+        found = []
+        for contender, folder in folders.items():
+            tell(f"measures the rate of {contender}")
+            found.append(_figures(contender, folder, seconds, calm[contender]))
+        return found
+
+
+def _figures(contender: str, folder: Path, seconds: float, calm: list[dict[str, Any]]) -> Figures:
+    best, reached = 0, 0.0
+    cpu_us = (0.0, 0.0)
+    for rate in RATES:
+        count = int(rate * seconds)
+        found = _once(contender, folder, rate, count)
+        if found["received"] < count:
+            break
+        arrived = count / max(found["seconds"], 1e-9)
+        cpu_us = (1e6 * found["sending_s"] / count, 1e6 * found["receiving_s"] / count)
+        if arrived < 0.9 * rate:  # the publisher or the subscriber cannot keep up, and nothing is lost
+            best, reached = max(best, int(arrived)), max(reached, arrived)
+            break
+        best, reached = rate, arrived
     return Figures(
         contender=contender,
-        p50_us=calm["p50_us"],
-        p99_us=calm["p99_us"],
+        p50_us=median(each["p50_us"] for each in calm),
+        p99_us=median(each["p99_us"] for each in calm),
         rate_per_s=best,
         reached_per_s=reached,
         sending_us=cpu_us[0],
@@ -103,9 +123,7 @@ def _once(contender: str, folder: Path, rate: float, count: int) -> dict[str, An
             assert subscriber.stdout is not None
             subscriber.stdout.readline()
             command = [*worker, "publish", *place, str(rate), str(count)]
-            publisher = subprocess.run(
-                command, check=True, timeout=PATIENCE_S + count / rate, stdout=subprocess.PIPE
-            )
+            publisher = subprocess.run(command, check=True, timeout=PATIENCE_S + count / rate, stdout=subprocess.PIPE)
             time.sleep(0.3)
             answer, _ = subscriber.communicate(b"end\n", PATIENCE_S)
             found: dict[str, Any] = json.loads(answer) | json.loads(publisher.stdout)

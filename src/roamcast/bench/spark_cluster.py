@@ -62,9 +62,7 @@ def measure(runs: int = 960, slots: int = 32, run_s: float = 1.0) -> Utilisation
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _measured(
-    session: SparkSession, place: Path, *, runs: int, slots: int, run_s: float, began: float
-) -> Utilisation:
+def _measured(session: SparkSession, place: Path, *, runs: int, slots: int, run_s: float, began: float) -> Utilisation:
     store = Store(place / "campaign")
     archives = prepare(session, store, [])
     ready = perf_counter()

@@ -16,8 +16,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import roamcast
+from roamcast.bench.processes import Stopwatch
 from roamcast.trace.arrow import SCHEMA
 
 THREADS = 2
@@ -39,6 +40,10 @@ _PERCENTILES = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
 _ANSWER = ("expected", "delivered", "delivered_reachable", "duplicates", "unexpected", "latency_ms_mean", "hops_mean")
 
 
+_Answer = tuple[tuple[float, float], list[Any], list[int]]
+"""Seconds by the clock and of CPU time, one row of `_ANSWER` per run, and further processes that took part."""
+
+
 class SparkMeasurement(NamedTuple):
     deliveries: int
     spark_s: float  # file by file
@@ -47,7 +52,8 @@ class SparkMeasurement(NamedTuple):
     duckdb_s: float
     duckdb_peak_gib: float
     ratio: float  # file by file / DuckDB
-    stored_s: float  # reading stored measures of as many runs
+    cpu_ratio: float  # the same of CPU times
+    stored_s: float  # comparing all files with their digests and reading stored measures, as a report does
 
 
 def measure(deliveries: int, *, joins: bool = False) -> SparkMeasurement:
@@ -68,6 +74,7 @@ def measure(deliveries: int, *, joins: bool = False) -> SparkMeasurement:
         duckdb_s=duckdb["wall_s"],
         duckdb_peak_gib=duckdb["peak_gib"],
         ratio=files["wall_s"] / duckdb["wall_s"],
+        cpu_ratio=files["cpu_s"] / duckdb["cpu_s"],
         stored_s=found["stored"]["wall_s"],
     )
 
@@ -164,47 +171,51 @@ def _java(session: Any) -> int:
     return int(session.sparkContext._gateway.proc.pid)
 
 
-def _file_by_file(directory: Path) -> tuple[float, list[Any], list[int]]:
+def _file_by_file(directory: Path) -> _Answer:
     from roamcast.analysis.stored import measure_groups, wide
 
     session = _session(directory)
     groups = _groups(directory)
-    began = perf_counter()
+    watch = Stopwatch()
     rows = measure_groups(session, groups)
     answer = wide(rows).sort_values("run_id")[list(_ANSWER)].to_numpy().tolist()
-    spent = perf_counter() - began
+    spent = watch.stop()
     pq.write_table(rows, directory / "stored.parquet")
     return spent, answer, [_java(session)]
 
 
-def _by_joins(directory: Path) -> tuple[float, list[Any], list[int]]:
+def _by_joins(directory: Path) -> _Answer:
     from roamcast.analysis.measures import measure_runs
     from roamcast.analysis.traces import read_traces
 
     session = _session(directory)
-    began = perf_counter()
+    watch = Stopwatch()
     measured = measure_runs(read_traces(session, directory), names=(*_ANSWER, *_PERCENTILES))
     rows = measured.orderBy("run_id").select(*_ANSWER).collect()
-    return perf_counter() - began, [list(row) for row in rows], [_java(session)]
+    return watch.stop(), [list(row) for row in rows], [_java(session)]
 
 
-def _from_stored(directory: Path) -> tuple[float, list[Any], list[int]]:
+def _from_stored(directory: Path) -> _Answer:
+    """As a report does: it compares every trace file with its digest, and reads the measures."""
     from roamcast.analysis.stored import wide
+    from roamcast.campaign.sealed import digest_of
 
-    began = perf_counter()
+    watch = Stopwatch()
+    with ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(lambda path: digest_of(path.read_bytes()), directory.glob("batch=*/kind=*/*.parquet")))
     found = wide(pq.read_table(directory / "stored.parquet"))
     answer = found.sort_values("run_id")[list(_ANSWER)].to_numpy().tolist()
-    return perf_counter() - began, answer, []
+    return watch.stop(), answer, []
 
 
-def _with_duckdb(directory: Path) -> tuple[float, list[Any], list[int]]:
+def _with_duckdb(directory: Path) -> _Answer:
     import duckdb
 
     connection = duckdb.connect(config={"threads": THREADS})
     query = _SQL.read_text(encoding="utf-8").replace("{directory}", str(directory))
-    began = perf_counter()
+    watch = Stopwatch()
     rows = connection.sql(query).project(", ".join(_ANSWER)).fetchall()
-    return perf_counter() - began, [list(row) for row in rows], []
+    return watch.stop(), [list(row) for row in rows], []
 
 
 def _peak_gib(pids: list[int]) -> float:
@@ -221,8 +232,9 @@ _ENGINES = {"files": _file_by_file, "joins": _by_joins, "stored": _from_stored, 
 
 def _main() -> None:
     engine, directory = sys.argv[1], Path(sys.argv[2])
-    spent, answer, helpers = _ENGINES[engine](directory)
-    print(json.dumps({"wall_s": spent, "answer": answer, "peak_gib": _peak_gib([os.getpid(), *helpers])}))
+    (wall_s, cpu_s), answer, helpers = _ENGINES[engine](directory)
+    peak_gib = _peak_gib([os.getpid(), *helpers])
+    print(json.dumps({"wall_s": wall_s, "cpu_s": cpu_s, "answer": answer, "peak_gib": peak_gib}))
 
 
 if __name__ == "__main__":

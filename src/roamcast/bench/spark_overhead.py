@@ -11,13 +11,13 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from time import perf_counter
 from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from roamcast.bench.processes import Stopwatch
 from roamcast.campaign.execute import RunExecution
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.session import spark_session
@@ -36,6 +36,7 @@ class Overhead(NamedTuple):
     pool_s: float
     spark_s: float
     ratio: float
+    cpu_ratio: float  # the same of CPU times; the campaign's include those of Java
 
 
 def measure(runs: int = 200) -> Overhead:
@@ -47,11 +48,12 @@ def measure(runs: int = 200) -> Overhead:
         list(pool.map(_simulate, warm_up))
         with spark_session(f"local[{WIDTH}]") as session:
             _execute(session, warm_up)
-            before_s, before_run_s = _in_pool(pool, texts[:half])
-            spark_s = _execute(session, texts)
-            after_s, after_run_s = _in_pool(pool, texts[half:])
-    pool_s = before_s + after_s
-    return Overhead(runs, (before_run_s + after_run_s) / runs, pool_s, spark_s, spark_s / pool_s)
+            (before_s, before_cpu_s), before_run_s = _in_pool(pool, texts[:half])
+            spark_s, spark_cpu_s = _execute(session, texts)
+            (after_s, after_cpu_s), after_run_s = _in_pool(pool, texts[half:])
+    pool_s, pool_cpu_s = before_s + after_s, before_cpu_s + after_cpu_s
+    run_s = (before_run_s + after_run_s) / runs
+    return Overhead(runs, run_s, pool_s, spark_s, spark_s / pool_s, spark_cpu_s / pool_cpu_s)
 
 
 def _scenario() -> Scenario:
@@ -62,11 +64,11 @@ def _scenario() -> Scenario:
     return msgspec.structs.replace(scenario, duration_s=float(round(40.0 * RUN_S / took_s)))
 
 
-def _in_pool(pool: ProcessPoolExecutor, texts: list[str]) -> tuple[float, float]:
-    """How long they took, and the sum over the runs."""
-    began = perf_counter()
+def _in_pool(pool: ProcessPoolExecutor, texts: list[str]) -> tuple[tuple[float, float], float]:
+    """How long they took, by the clock and in CPU time, and the sum over the runs."""
+    watch = Stopwatch()
     runs_s = sum(pool.map(_simulate, texts))
-    return perf_counter() - began, runs_s
+    return watch.stop(), runs_s
 
 
 def _text(run: Run) -> str:
@@ -79,15 +81,15 @@ def _simulate(text: str) -> float:
     return result.wall_s
 
 
-def _execute(session: SparkSession, texts: list[str]) -> float:
+def _execute(session: SparkSession, texts: list[str]) -> tuple[float, float]:
     names = [run_id(decode_run(text)) for text in texts]
     plan = pa.table({"run_id": names, "seed": list(range(len(texts))), "run": texts})
     directory = Path(tempfile.mkdtemp(prefix="roamcast-bench-"))
     store = Store(directory)
     try:
-        began = perf_counter()
+        watch = Stopwatch()
         outcomes = RunExecution(session, store).execute(plan)
-        spent = perf_counter() - began
+        spent = watch.stop()
         assert len(outcomes) == len(texts)
         assert not any(outcome.failed for outcome in outcomes)
     finally:

@@ -18,6 +18,8 @@ from roamcast.errors import RoamcastError
 
 HOST = "127.0.0.1"
 PATIENCE_S = 120.0
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes of Java's that do little
+_DAEMONS = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK_START}
 
 
 @contextmanager
@@ -59,7 +61,7 @@ def standalone_cluster(
 
 def _environment() -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
-    return own | {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m"}
+    return own | {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": HOST} | _DAEMONS
 
 
 def _free_port() -> int:

@@ -4,7 +4,8 @@
     DIR/trace/batch=00003/kind=delivered/….parquet        files; those that no commit names do not count
 
 A commit is one object, so a batch is either complete or absent. It names each file with size, rows and digest, so that
-`verify` finds lost, truncated or altered files. A commit may replace earlier ones (`compact`), which no longer count.
+`verify` finds lost, truncated or altered files. It carries its own digest (`sealed`). A commit may replace earlier ones
+(`compact`), which no longer count.
 
 Should two commits name the same run, the later one does not count, unless the earlier one says that the run failed.
 
@@ -14,14 +15,15 @@ Campaigns of Roamcast 0.1 have no commits: there a batch counts if it is below `
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roamcast.campaign.location import StoreLocation
+from roamcast.campaign.sealed import AlteredError, sealed_json, unsealed_json
 from roamcast.errors import ConfigurationError
 
 VERSION = 1  # of commits
@@ -73,6 +75,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     environments: list[dict[str, str]] = []  # where the runs were simulated; several after compaction
     replaces: list[str] = []  # names of commits whose runs are all in this one, or no longer wanted
     name: str = ""  # of the object; not stored in it
+    damage: str = ""  # why the object names nothing; not stored in it
 
 
 class TraceFiles(NamedTuple):
@@ -85,24 +88,31 @@ class TraceFiles(NamedTuple):
         return sorted({file.kind for file in self.files})
 
 
-def digest_of(content: bytes | memoryview) -> str:
-    return blake2b(content, digest_size=16).hexdigest()
-
-
 def trace_files(place: str | Path | StoreLocation) -> TraceFiles:
     """The files of a campaign, of a campaign's `trace`, or of a single trace."""
     location = StoreLocation(place)
-    campaign = next((each for each in (location, location.parent) if each.exists(ABOUT)), None)
+    campaign = next((each for each in (location, location.parent) if is_campaign(each)), None)
     if campaign is not None and (campaign is location or location.name == TRACE):
-        return TraceFiles(campaign / TRACE, [file for commit in read_commits(campaign) for file in commit.files])
+        commits = read_commits(campaign)
+        for commit in commits:
+            if commit.damage:
+                raise ConfigurationError(
+                    f"{str(campaign)!r}: {commit.name} {commit.damage}; roamcast campaign verify sets it aside"
+                )
+        return TraceFiles(campaign / TRACE, [file for commit in commits for file in commit.files])
     found = [File(name, size, -1) for name, size in location.files().items() if _is_trace(name)]
     if not found:
         raise ConfigurationError(f"trace: {str(location)!r} holds no trace; expected kind=.../*.parquet in it")
     return TraceFiles(location, found)
 
 
+def is_campaign(place: StoreLocation) -> bool:
+    """Whether a campaign was begun here; its description may be lost."""
+    return place.exists(ABOUT) or place.exists(COMMITS)
+
+
 def read_commits(campaign: StoreLocation) -> list[Commit]:
-    """The commits that count, in the order in which they were made."""
+    """The commits that count, in the order in which they were made. Damaged ones are among them and name nothing."""
     if layout_of(campaign) < LAYOUT:
         return uncommitted_batches(campaign)
     return counting(all_commits(campaign))
@@ -131,7 +141,7 @@ def counting(commits: Iterable[Commit]) -> list[Commit]:
 
 def write_commit(campaign: StoreLocation, commit: Commit, owner: str) -> Commit:
     name = f"{COMMITS}/{commit.batch:05d}-{owner}.json"
-    campaign.write(name, msgspec.json.encode(msgspec.structs.replace(commit, name="")))
+    campaign.write(name, sealed_json(msgspec.json.encode(msgspec.structs.replace(commit, name=""))))
     return msgspec.structs.replace(commit, name=name)
 
 
@@ -143,9 +153,11 @@ def outcomes_of(commits: Iterable[Commit]) -> dict[str, RunOutcome]:
 def layout_of(campaign: StoreLocation) -> int:
     """The layout's version, from the campaign's own note; a newer one than this Roamcast knows is refused."""
     try:
-        version = msgspec.json.decode(campaign.read(ABOUT), type=_Versioned).version
+        version = msgspec.json.decode(unsealed_json(campaign.read(ABOUT)), type=_Versioned).version
     except FileNotFoundError:
         return LAYOUT
+    except (AlteredError, msgspec.MsgspecError, UnicodeDecodeError):
+        return LAYOUT if campaign.exists(COMMITS) else 1
     if version > LAYOUT:
         raise ConfigurationError(f"{str(campaign)!r} was made by a newer Roamcast (layout {version}); update this one")
     return version
@@ -157,11 +169,15 @@ class _Versioned(msgspec.Struct):
 
 def _decoded(campaign: StoreLocation, name: str, content: bytes) -> Commit:
     try:
-        if msgspec.json.decode(content, type=_Versioned).version > VERSION:
+        inside = unsealed_json(content)
+        if msgspec.json.decode(inside, type=_Versioned).version > VERSION:
             raise ConfigurationError(f"{str(campaign)!r}: {name} was made by a newer Roamcast; update this one")
-        return msgspec.structs.replace(msgspec.json.decode(content, type=Commit), name=name)
-    except msgspec.MsgspecError:  # a damaged commit: it names nothing, so its runs are simulated again
-        return Commit(batch=_number(name), files=[], runs=[], name=name)
+        return msgspec.structs.replace(msgspec.json.decode(inside, type=Commit), name=name)
+    except AlteredError as error:
+        damage = str(error)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        damage = "cannot be read"
+    return Commit(batch=_number(name), files=[], runs=[], name=name, damage=damage)  # its runs are simulated again
 
 
 def _number(name: str) -> int:
@@ -197,7 +213,7 @@ def _rows(trace: StoreLocation, name: str) -> int:
     """-1 if the file cannot be read, which `verify` will find."""
     try:
         return int(pq.read_metadata(trace.arrow_path(name), filesystem=trace.arrow).num_rows)
-    except (OSError, ValueError):  # Arrow's errors are of these kinds
+    except (OSError, ValueError, pa.ArrowException):
         return -1
 
 
@@ -205,7 +221,7 @@ def _outcomes(trace: StoreLocation, name: str) -> list[RunOutcome]:
     try:
         with trace.arrow.open_input_file(trace.arrow_path(name)) as file:
             rows = pq.ParquetFile(file).read(columns=_OUTCOME_COLUMNS)
-    except (OSError, ValueError):
+    except (OSError, ValueError, pa.ArrowException):
         return []
     columns = [rows[column].to_pylist() for column in _OUTCOME_COLUMNS]
     return [RunOutcome(*row) for row in zip(*columns, strict=True)]

@@ -24,12 +24,12 @@ from roamcast.campaign.commits import (
     RunOutcome,
     all_commits,
     counting,
-    digest_of,
     outcomes_of,
     write_commit,
 )
 from roamcast.campaign.delta import refresh
 from roamcast.campaign.location import StoreLocation
+from roamcast.campaign.sealed import digest_of
 from roamcast.campaign.store import Store
 from roamcast.trace.files import SCHEMA_VERSION, encoded
 

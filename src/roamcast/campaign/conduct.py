@@ -21,7 +21,6 @@ import pyspark
 from pyspark.sql import SparkSession
 
 import roamcast
-from roamcast.campaign.commits import ABOUT
 from roamcast.campaign.delta import refresh
 from roamcast.campaign.execute import ExecutionState, RunExecution
 from roamcast.campaign.file import Campaign, Stop, load_campaign
@@ -86,9 +85,10 @@ class Conductor:
 
     def refuse_another_campaign(self) -> None:
         """Refuses to go on in a place whose campaign has another file and no point in common with this one."""
-        if not self.store.directory.exists(ABOUT):
+        try:
+            other = self.store.manifest().campaign
+        except ConfigurationError:  # there is none, or it is damaged and will be written again
             return
-        other = self.store.manifest().campaign
         if Path(other.source).resolve() == Path(self.campaign.source).resolve():
             return
         here = {_identity(point) for point in self._points}

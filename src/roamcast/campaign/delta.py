@@ -71,7 +71,12 @@ def _log(store: Store) -> _Log:
     names = list(log.files())
     paths: set[str] = set()
     for number, name in enumerate(names):
-        actions = [msgspec.json.decode(line) for line in log.read(name).splitlines()] if name.endswith(".json") else []
+        try:
+            actions = [msgspec.json.decode(line) for line in log.read(name).splitlines() if name.endswith(".json")]
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise ConfigurationError(
+                f"{str(log)!r}: {name} cannot be read; remove the log and register the table again"
+            ) from None
         about: Any = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
         if name != f"{number:020d}.json" or about.get("engineInfo") != _ENGINE:
             raise ConfigurationError(

@@ -1,8 +1,9 @@
 """A directory on any file system, named by a local path or a URI.
 
-`file`, `s3`, `gs`, `abfs` and `hdfs` come with `pyarrow.fs`; any other scheme needs `fsspec` and its driver. Options of
-a scheme go into the URI: `s3://bucket/path?endpoint_override=localhost:9000&scheme=http`. Credentials come from the
-environment or the machine's own configuration, on the driver and on every executor.
+`file`, `s3`, `gs`, `abfs` and `hdfs` come with `pyarrow.fs`; any other scheme needs `fsspec` and its driver. `s3a` and
+`s3n`, Hadoop's names of S3, are `s3`. Options of a scheme go into the URI:
+`s3://bucket/path?endpoint_override=localhost:9000&scheme=http`. Credentials come from the environment or the machine's
+own configuration, on the driver and on every executor.
 
 An object that is written appears whole or not at all: object stores promise that, and on a local disk it is written
 under a hidden name and then renamed. Nothing else is asked of a file system: no append, no lock, no atomic rename.
@@ -24,6 +25,7 @@ from roamcast.errors import ConfigurationError
 
 HIDDEN = (".", "_")  # names that start so are not data
 _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}  # where Hadoop's name differs from Arrow's
+_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # the other way round
 _THREADS = 16  # object stores answer slowly, but many at a time
 
 
@@ -31,8 +33,11 @@ class StoreLocation:
     """Reads and writes the objects below one directory. Names inside are relative, with slashes."""
 
     def __init__(self, place: "str | Path | StoreLocation") -> None:
-        self.text: str = str(place)  # as the user wrote it
+        self.text: str = str(place)  # as the user wrote it, but for names of schemes that are Hadoop's
         scheme = urlsplit(self.text).scheme if "://" in self.text else ""
+        if scheme in _ARROW_SCHEMES:
+            self.text = f"{_ARROW_SCHEMES[scheme]}{self.text[len(scheme) :]}"
+            scheme = _ARROW_SCHEMES[scheme]
         self.is_local = scheme in ("", "file")
         self._opened: tuple[fs.FileSystem, str] | None = None
         self._scheme = scheme

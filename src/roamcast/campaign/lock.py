@@ -79,5 +79,5 @@ def _hold(campaign: StoreLocation, owner: str) -> None:
 def _holder(campaign: StoreLocation) -> _Holder | None:
     try:
         return msgspec.json.decode(campaign.read(LOCK), type=_Holder)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

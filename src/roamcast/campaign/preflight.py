@@ -21,7 +21,7 @@ from roamcast.campaign.store import Store
 from roamcast.errors import ConfigurationError
 from roamcast.form import PACKAGE, source_digest
 
-NEEDED = ("lxml", "msgspec", "mypy_extensions", "numpy", "pyarrow")  # that executors must have themselves
+NEEDED = ("msgspec", "mypy_extensions", "numpy", "pyarrow")  # that executors must have themselves
 SETTLED_S = 2.0  # without a new executor, it starts
 WARN_S = 20.0
 MEMORY_LEAST = 128 * 2**20  # bytes per slot, below which simulations are likely to fail

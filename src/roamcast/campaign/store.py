@@ -24,7 +24,6 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from roamcast.campaign.commits import (
     ABOUT,
@@ -34,7 +33,7 @@ from roamcast.campaign.commits import (
     File,
     RunOutcome,
     all_commits,
-    digest_of,
+    is_campaign,
     layout_of,
     outcomes_of,
     read_commits,
@@ -44,11 +43,15 @@ from roamcast.campaign.commits import (
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.lock import LOCK, locked
+from roamcast.campaign.sealed import AlteredError, digest_of, sealed_json, sealed_table, unsealed_json, unsealed_table
 from roamcast.campaign.verify import Damage, verify
 from roamcast.errors import ConfigurationError, RoamcastError
 from roamcast.trace.files import SCHEMA_VERSION
 
 __all__ = ["LostFilesError", "Manifest", "RunOutcome", "Store", "Written"]
+
+
+PLAN = "plan.parquet"
 
 
 class LostFilesError(RoamcastError):
@@ -85,12 +88,20 @@ class Store:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def manifest(self) -> Manifest:
-        self._require()
-        return msgspec.json.decode(self.directory.read(ABOUT), type=Manifest)
+        content = self._required(ABOUT)
+        try:
+            return msgspec.json.decode(unsealed_json(content), type=Manifest)
+        except AlteredError as error:
+            raise self._damaged(ABOUT, str(error)) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise self._damaged(ABOUT, "cannot be read") from None
 
     def plan(self) -> pa.Table:
-        self._require()
-        return pq.read_table(pa.BufferReader(self.directory.read("plan.parquet")))
+        content = self._required(PLAN)
+        try:
+            return unsealed_table(content)
+        except AlteredError as error:
+            raise self._damaged(PLAN, str(error)) from None
 
     def commits(self) -> list[Commit]:
         return read_commits(self.directory)
@@ -112,18 +123,28 @@ class Store:
     def watch_command(self, run_id: str) -> str:
         return f"roamcast replay {shlex.quote(str(self.directory))} --run {run_id}"
 
-    def _require(self) -> None:
-        if not (self.directory.exists(ABOUT) and self.directory.exists("plan.parquet")):
-            raise ConfigurationError(
-                f"directory: {str(self.directory)!r} holds no campaign; make one with roamcast campaign run FILE --out"
-            )
+    def _required(self, name: str) -> bytes:
+        try:
+            return self.directory.read(name)
+        except FileNotFoundError:
+            if is_campaign(self.directory):
+                raise self._damaged(name, "is missing") from None
+        raise ConfigurationError(
+            f"directory: {str(self.directory)!r} holds no campaign; make one with roamcast campaign run FILE --out"
+        )
+
+    def _damaged(self, name: str, what: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"directory: {name} in {str(self.directory)!r} {what}; roamcast campaign run FILE --out "
+            f"{shlex.quote(str(self.directory))} writes it again and keeps the runs that are there"
+        )
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     def require_writable(self) -> None:
         """Refuses a place that holds something else or cannot be written, before anything is simulated."""
         try:
-            if not self.directory.exists(ABOUT) and any(name != LOCK for name in self._entries()):
+            if not is_campaign(self.directory) and any(name != LOCK for name in self._entries()):
                 message = f"out: {str(self.directory)!r} is not empty and holds no campaign; name another"
                 raise ConfigurationError(message)
             probe = f"probe-{self.owner}"
@@ -161,7 +182,7 @@ class Store:
         """Makes the campaign one of the present layout, with new batches to come."""
         if layout_of(self.directory) < LAYOUT:
             self._adopt()
-        self.directory.write(ABOUT, msgspec.json.encode(manifest))
+        self.directory.write(ABOUT, sealed_json(msgspec.json.encode(manifest)))
         self.directory.write("campaign.toml", manifest.text.encode())
         self._next = max((commit.batch for commit in all_commits(self.directory)), default=-1) + 1
 
@@ -184,9 +205,7 @@ class Store:
 
     def write_plan(self, plan: pa.Table) -> None:
         """The plan as it is now; a stopping rule makes it longer."""
-        sink = pa.BufferOutputStream()
-        pq.write_table(plan, sink)
-        self.directory.write("plan.parquet", sink.getvalue())
+        self.directory.write(PLAN, sealed_table(plan))
 
     def next_batch(self) -> int:
         """A number that no batch has had."""

@@ -1,22 +1,26 @@
 """Finding trace files that are lost, cut short or altered, and setting their batches aside.
 
-Every file is read and compared with the size and digest that its commit names. The batches of a campaign of layout 1
-have no digests: there the number of rows in the files must be the one that the runs reported.
+Every file is read and compared with the size and digest that its commit names, and every commit with its own digest.
+The batches of a campaign of layout 1 have no digests: there the number of rows in the files must be the one that the
+runs reported.
 
-`glance` finds files that are lost or have another size, without reading any.
+`glance` finds files that are lost or have another size, without reading any. `damages_of_kinds` reads those that a
+query needs.
 
 A damaged batch is moved to `quarantine`, with its commit and all files that are left of it. Its runs are then missing
 from the campaign like runs that were never simulated, and the next `roamcast campaign run` simulates them.
 """
 
+from collections.abc import Container
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roamcast.campaign.commits import QUARANTINE, TRACE, Commit, File, all_commits, digest_of, read_commits
+from roamcast.campaign.commits import QUARANTINE, TRACE, Commit, File, all_commits, read_commits
 from roamcast.campaign.location import StoreLocation
+from roamcast.campaign.sealed import digest_of
 
 _THREADS = 8
 _NOT_TRACE = ("run", "measure")  # kinds that a campaign adds to a run's trace
@@ -45,12 +49,12 @@ def verify(campaign: StoreLocation) -> list[Damage]:
     for commit, found in zip(commits, checked, strict=True):
         if found:
             set_aside(campaign, commit, sizes)
-    unreadable = [commit for commit in all_commits(campaign) if not commit.files and not commit.replaces]
+    unreadable = [commit for commit in all_commits(campaign) if commit.damage]
     for commit in unreadable:
         campaign.move(commit.name, f"{QUARANTINE}/{commit.name}")
     return [
         *(damage for found in checked for damage in found),
-        *(Damage(commit.name, "names no files", 0) for commit in unreadable),
+        *(_unreadable(commit) for commit in unreadable),
     ]
 
 
@@ -66,10 +70,31 @@ def glance(campaign: StoreLocation) -> tuple[list[Commit], list[Damage]]:
             for file in commit.files
             if (what := _loss(file, sizes))
         ]
+        if commit.damage:
+            found = [_unreadable(commit)]
         damages += found
         if not found:
             whole.append(commit)
     return whole, damages
+
+
+def damages_of_kinds(campaign: StoreLocation, kinds: Container[str] | None) -> list[Damage]:
+    """What is wrong with the files of some kinds, or of all, or with any commit; nothing is set aside."""
+    whole, found = glance(campaign)
+    sizes = (campaign / TRACE).files()
+    files = [
+        (file, len(commit.runs)) for commit in whole for file in commit.files if kinds is None or file.kind in kinds
+    ]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        what = list(threads.map(lambda each: _damage(campaign, each[0], sizes), files))
+    found += [
+        Damage(f"{TRACE}/{file.path}", told, runs) for (file, runs), told in zip(files, what, strict=True) if told
+    ]
+    return found
+
+
+def _unreadable(commit: Commit) -> Damage:
+    return Damage(commit.name, commit.damage, 0)
 
 
 def set_aside(campaign: StoreLocation, commit: Commit, sizes: dict[str, int]) -> None:
@@ -107,6 +132,6 @@ def _damage(campaign: StoreLocation, file: File, sizes: dict[str, int]) -> str:
         if file.digest:
             return "" if digest_of(content) == file.digest else "was altered"
         pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-    except (OSError, ValueError) as error:  # Arrow's errors are of these kinds
+    except (OSError, ValueError, pa.ArrowException) as error:
         return f"cannot be read: {str(error).partition(chr(10))[0]}"
     return ""

@@ -20,9 +20,10 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from roamcast.campaign.commits import DONE, FAILED, File, RunOutcome, digest_of
+from roamcast.campaign.commits import DONE, FAILED, File, RunOutcome
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
+from roamcast.campaign.sealed import digest_of
 from roamcast.campaign.store import Written
 from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.files import encoded_by_kind

@@ -51,7 +51,7 @@ def spark(
         return
     print_table(
         "Campaign beside a process pool of the same width",
-        ["runs", "s per run", "pool, s", "campaign, s", "ratio"],
+        ["runs", "s per run", "pool, s", "campaign, s", "ratio", "CPU time, ratio"],
         [
             [
                 str(overhead.runs),
@@ -59,6 +59,7 @@ def spark(
                 f"{overhead.pool_s:.1f}",
                 f"{overhead.spark_s:.1f}",
                 f"{overhead.ratio:.2f}",
+                f"{overhead.cpu_ratio:.2f}",
             ]
         ],
     )
@@ -80,7 +81,7 @@ def spark(
         )
     print_table(
         "Measures of raw traces beside DuckDB, two threads each; stored: a report that reads stored measures",
-        ["deliveries", "Spark, s", "Spark, GiB", "joins, s", "DuckDB, s", "DuckDB, GiB", "ratio", "stored, s"],
+        ["deliveries", "Spark, s", "Spark, GiB", "joins, s", "DuckDB, s", "DuckDB, GiB", "ratio", "CPU", "stored, s"],
         [
             [
                 f"{row.deliveries:,}",
@@ -90,6 +91,7 @@ def spark(
                 f"{row.duckdb_s:.1f}",
                 f"{row.duckdb_peak_gib:.1f}",
                 f"{row.ratio:.1f}",
+                f"{row.cpu_ratio:.1f}",
                 f"{row.stored_s:.2f}",
             ]
             for row in measured

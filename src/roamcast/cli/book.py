@@ -30,6 +30,10 @@ def book(
     arena_map: Annotated[
         Path | None, typer.Option("--map", help="First keep the results of this campaign as the arena's map.")
     ] = None,
+    into: Annotated[
+        list[Path] | None,
+        typer.Option(help="Renew the arena's tables in this Markdown file, between marks; repeatable.", exists=True),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with JSON.")] = False,
 ) -> None:
     """Make the book of results from stored summaries."""
@@ -65,6 +69,11 @@ def book(
 
         keep_ablation(partial(start_session, LOCAL), Store(ablation), directory)
     written = [str(path) for path in write_book(directory)]
+    for document in into or []:
+        from roamcast.papers.arena import renew_tables
+
+        renew_tables(directory, document)
+        written.append(str(document))
     if as_json:
         print_json({"written": written})
     else:

@@ -1,13 +1,16 @@
 """`roamcast sql`: questions in SQL to a campaign or a trace."""
 
 import logging
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
+from roamcast.campaign.commits import is_campaign
+from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.session import LOCAL, parsed_settings
 from roamcast.campaign.store import Store
-from roamcast.campaign.verify import glance
+from roamcast.campaign.verify import damages_of_kinds
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
 
@@ -34,13 +37,13 @@ def sql(
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from roamcast.analysis.views import CAMPAIGN_ONLY, is_campaign, named_views, register_views
+    from roamcast.analysis.views import CAMPAIGN_ONLY, named_views, register_views
     from roamcast.campaign.reasons import reason
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints whole stack traces
     wanted = named_views(query)
-    if is_campaign(directory):
-        _refuse_losses(directory)
+    if is_campaign(StoreLocation(directory)):
+        _refuse_damages(directory, wanted)
     session = _session(master, remote, parsed_settings(conf or []))
     try:
         made = register_views(session, directory, wanted)
@@ -63,9 +66,13 @@ def sql(
         typer.echo(f"{found.num_rows:,} rows; the first {rows:,} are shown")
 
 
-def _refuse_losses(directory: str) -> None:
-    """Answers without the rows of a lost file would be wrong."""
-    _, damages = glance(Store(directory).directory)
+def _refuse_damages(directory: str, views: Iterable[str]) -> None:
+    """Answers without the rows of a lost file, or with altered ones, would be wrong."""
+    from roamcast.analysis.views import KINDS
+
+    asked = list(views)
+    kinds = {kind for view in asked for kind in KINDS[view]} if set(asked) <= KINDS.keys() else None
+    damages = damages_of_kinds(Store(directory).directory, kinds)
     if damages:
         raise ConfigurationError(
             f"{directory}: {damages[0].path} {damages[0].what}; roamcast campaign verify sets damaged batches aside"

@@ -8,18 +8,14 @@ neighbour has taken over, those that are worth least, the oldest of them first. 
 subscription of this node are not among them. If that is not enough, the new event is refused.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.delivery.storage import Row, Storage, StorageError
-from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.protocols.batches import encoded_bytes
-from roamcast.utility import parse_utility, worthless_after_s
-
-WORTH_MAX = 1000.0
+from roamcast.utility import priority, worthless_after_s
 
 
 class Held:
@@ -83,7 +79,7 @@ class Holdings:
         if left_s <= 0:
             self.expired += 1
             return None
-        held = Held(event.id, published_s=self._now() - age_s, worth=worth(event), is_own=is_own, hops=hops)
+        held = Held(event.id, published_s=self._now() - age_s, worth=priority(event.utility), is_own=is_own, hops=hops)
         held.expires_s = self._now() + left_s
         held.size_bytes = encoded_bytes(event)
         self._make_room(held.size_bytes)
@@ -212,17 +208,4 @@ class Holdings:
 
 def lifetime_s(event: Event, settings: DeliverySettings) -> float:
     """How long after its publication an event is worth keeping."""
-    try:
-        return min(worthless_after_s(event.utility), settings.age_max_s)
-    except ConfigurationError:  # a text that makes no sense, from a peer
-        return settings.age_max_s
-
-
-def worth(event: Event) -> float:
-    """What a receipt is worth when the event is new: its priority."""
-    try:
-        points = parse_utility(event.utility)
-    except ConfigurationError:
-        return 1.0
-    found = points[0][1] if points else 1.0
-    return min(found, WORTH_MAX) if math.isfinite(found) else 1.0
+    return min(worthless_after_s(event.utility), settings.age_max_s)

@@ -30,6 +30,9 @@ TREES = (*SINGLE_TREES, "somer", "somer-plus")
 REPORTED_S = 1.0
 """A changed interest climbs a hop each 20 ms, and a new root comes down as fast as the refresh."""
 
+STEP_S_MAX = 1.0
+"""Between rarer looks, two short disagreements would count as one long one."""
+
 GENTLE = {"crash", "join", "leave", "duplicate"}
 """Incidents that do not change how soon a node notices that a neighbour has gone."""
 
@@ -79,7 +82,8 @@ def _trees(case: Case, simulation: Simulation) -> Iterator[Checker]:
     assert isinstance(parameters, TreeParameters)
     refresh_s = parameters.refresh_period_s * (1 + parameters.jitter)
     agreement_s = parameters.silence_s + refresh_s + parameters.linger_s + 5.0
-    if {incident.what for incident in case.run.scenario.faults.incidents} <= GENTLE:
+    is_gentle = {incident.what for incident in case.run.scenario.faults.incidents} <= GENTLE
+    if is_gentle and case.step_s <= STEP_S_MAX:
         yield Agreement(agreement_s)
     if case.settled_s is not None:
         yield Late(case.settled_s, Agreement(agreement_s))

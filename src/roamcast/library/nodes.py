@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import msgspec
 
-from roamcast.delivery.holdings import WORTH_MAX as PRIORITY_MAX
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.errors import ConfigurationError
 from roamcast.events import NO_EVENT, Content, Event
@@ -31,8 +30,7 @@ from roamcast.live.journal import ToldStanding
 from roamcast.live.keys import read_ring
 from roamcast.protocols.api import PLAIN_CHANNEL, Modulation
 from roamcast.protocols.odmrp.encoding import Wish, term_of_pairs
-from roamcast.protocols.overlays.modulators.dialect import is_python, translate
-from roamcast.protocols.overlays.modulators.wasm_format import wasm_source
+from roamcast.utility import PRIORITY_MAX
 
 __all__ = ["Node", "Published", "RefusedError", "Subscription", "wasm_modulator"]
 
@@ -383,11 +381,15 @@ class Node:
 
 def wasm_modulator(module: str | Path | bytes) -> str:
     """A WebAssembly module, or the file that has it, as a modulator for `Node.subscribe`."""
+    from roamcast.protocols.overlays.modulators.wasm_format import wasm_source  # only now: it brings numpy
+
     binary = module if isinstance(module, bytes) else Path(module).read_bytes()
     return wasm_source(binary)
 
 
 def _modulation(source: str, inputs: Mapping[str, bytes] | None) -> Modulation:
+    from roamcast.protocols.overlays.modulators.dialect import is_python, translate  # only now: it brings numpy
+
     source = translate(source) if is_python(source) else source
     try:
         return msgspec.convert((source, tuple(sorted((inputs or {}).items()))), Modulation)

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import math
+import threading
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -113,6 +115,8 @@ class LiveNode:
         self._guard: Guard | None = None
         self.durability = Durability(None, False, "normal", settings.delivery)
         self._flushing: asyncio.TimerHandle | None = None
+        self._remembering: asyncio.Future[None] | None = None  # what was heard is being written
+        self._remembers = threading.Lock()
         self._is_open = True
 
     @classmethod
@@ -406,10 +410,18 @@ class LiveNode:
 
     def _flush(self) -> None:
         self._journal.flush()
+        loop = asyncio.get_running_loop()
         if self._guard is not None and self.settings.key is not None and self.settings.remembers is not None:
-            with contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
-                replace_file(heard_file(self.settings, self.settings.remembers), self._guard.remembered())
-        self._flushing = asyncio.get_running_loop().call_later(FLUSH_PERIOD_S, self._flush)
+            file, heard = heard_file(self.settings, self.settings.remembers), self._guard.remembered()
+            if not self._is_open:
+                self._remember(file, heard)
+            elif self._remembering is None or self._remembering.done():  # on a thread: a disk may take its time
+                self._remembering = loop.run_in_executor(None, self._remember, file, heard)
+        self._flushing = loop.call_later(FLUSH_PERIOD_S, self._flush)
+
+    def _remember(self, file: Path, heard: bytes) -> None:
+        with self._remembers, contextlib.suppress(OSError):  # a full disk costs the memory of replays, not the node
+            replace_file(file, heard)
 
 
 def _require_bytes(event: Event) -> None:

@@ -23,12 +23,21 @@ from pyspark.sql import SparkSession
 from roamcast.analysis.analyse import analyse
 from roamcast.campaign.file import Campaign, load_campaign
 from roamcast.campaign.store import Store
+from roamcast.errors import ConfigurationError
 from roamcast.report.contenders import limits
-from roamcast.report.decisions import QUESTIONS, collapse_table, crossed_table, decision_table, decisions
+from roamcast.report.decisions import (
+    QUESTIONS,
+    base_table,
+    collapse_table,
+    crossed_table,
+    decision_table,
+    decisions,
+)
+from roamcast.report.drawing import Drawing
 from roamcast.report.figures import measure_figure
 from roamcast.report.layouts import layouts_of
 from roamcast.report.maps import CROSSED_CAPTION, MAP_CAPTION, PROFILE_CAPTION, decision_map, profiles
-from roamcast.report.markdown import markdown_table
+from roamcast.report.markdown import markdown_table, put_between_marks
 from roamcast.report.pareto import tradeoffs
 from roamcast.report.tables import Cell, Grid, point_table, shown_measures
 from roamcast.report.winners import winners_table
@@ -75,8 +84,8 @@ def is_kept(directory: Path) -> bool:
     return (directory / KEPT / "campaign.toml").exists()
 
 
-def write_arena(directory: Path) -> list[Path]:
-    """The page and its figures; answers with the files written."""
+def write_arena(directory: Path, *, pictures: bool = True) -> list[Path]:
+    """The page and, with `pictures`, its figures; returns the files written."""
     kept = directory / KEPT
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs, points = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in _TABLES)
@@ -84,10 +93,10 @@ def write_arena(directory: Path) -> list[Path]:
     crossed, crossing = _crossed(directory)
     images |= crossing
     written = []
-    for name, (_, svg) in images.items():
+    for name, (_, drawn) in images.items() if pictures else ():
         written.append(directory / "figures" / f"{name}.svg")
         written[-1].parent.mkdir(parents=True, exist_ok=True)
-        on_white = svg.replace("<svg ", '<svg style="background: white" ', 1)  # pages of any colour may show it
+        on_white = drawn.svg.replace("<svg ", '<svg style="background: white" ', 1)  # pages of any colour may show it
         written[-1].write_text(on_white + "\n", encoding="utf-8")
     measures = shown_measures(campaign, points)
     captions = {name: caption for name, (caption, _) in images.items()}
@@ -121,6 +130,26 @@ def write_arena(directory: Path) -> list[Path]:
     return written
 
 
+def renew_tables(directory: Path, document: Path) -> None:
+    """Replaces the tables between marks of a Markdown file by those of the stored arena: `decisions` (the ends of the
+    sweeps), `choices` (the same without figures) and `base point`. A file needs only one of them."""
+    kept = directory / KEPT
+    campaign = load_campaign(kept / "campaign.toml")
+    plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
+    tables = {
+        "decisions": decision_table(campaign, plan, runs, ends_only=True),
+        "choices": decision_table(campaign, plan, runs, ends_only=True, names_only=True),
+        "base point": base_table(campaign, plan, runs),
+    }
+    text = document.read_text(encoding="utf-8")
+    present = [name for name in tables if f"<!-- {name} -->" in text]
+    if not present:
+        marks = ", ".join(f"<!-- {name} -->" for name in tables)
+        raise ConfigurationError(f"{document}: has none of the marks {marks}")
+    for name in present:
+        put_between_marks(document, name, markdown_table(tables[name]))
+
+
 def _types(path: Path) -> dict[Hashable, type[str]]:
     """Swept settings are names of places in the plan, not numbers to count with."""
     columns = list(pd.read_csv(path, nrows=0).columns)
@@ -128,7 +157,7 @@ def _types(path: Path) -> dict[Hashable, type[str]]:
     return {name: str for name in columns if name not in numbers}
 
 
-def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
+def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, Drawing]]]:
     """The table and the map of load, mobility and size, if that campaign was kept."""
     kept = directory / KEPT_MAP
     if not (kept / "campaign.toml").exists():
@@ -136,7 +165,7 @@ def _crossed(directory: Path) -> tuple[Grid, dict[str, tuple[str, str]]]:
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
     drawing = decision_map(campaign, plan, runs)
-    crossing = {"arena-load-mobility-size": (CROSSED_CAPTION, drawing.svg)} if drawing else {}
+    crossing = {"arena-load-mobility-size": (CROSSED_CAPTION, drawing)} if drawing else {}
     return crossed_table(campaign, plan, runs), crossing
 
 
@@ -156,18 +185,18 @@ def _capacities(path: Path) -> Grid:
 
 def _images(
     campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame
-) -> dict[str, tuple[str, str]]:
+) -> dict[str, tuple[str, Drawing]]:
     """By name: caption and drawing."""
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, tuple[str, Drawing]] = {}
     if decisions(campaign, plan, runs):
         drawings = decision_map(campaign, plan, runs), profiles(campaign, plan, points)
         for name, caption, each in zip(PICTURES, (MAP_CAPTION, PROFILE_CAPTION), drawings, strict=True):
-            found |= {name: (caption, each.svg)} if each else {}
+            found |= {name: (caption, each)} if each else {}
     for it in tradeoffs(campaign, plan, points):
-        found[f"arena-against-{it.title.split()[-1]}"] = (it.title, it.drawing.svg)
+        found[f"arena-against-{it.title.split()[-1]}"] = (it.title, it.drawing)
     layouts = layouts_of(campaign, plan)
     for name in shown_measures(campaign, points):
-        drawing = measure_figure(layouts, points, name).svg
+        drawing = measure_figure(layouts, points, name)
         found[f"arena-{name.replace('_', '-')}"] = (MEASURES[name].title, drawing)
     return found
 

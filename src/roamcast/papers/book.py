@@ -105,16 +105,17 @@ PAPERS = (
 )
 
 
-def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
+def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) -> list[Path]:
     """Makes every page again; returns the files written.
 
-    `compare`: finds out again which results are older than the sources; else the pages say what was found last time.
+    `compare`: checks again which results are older than the sources; otherwise the pages keep the last answer.
+    `pictures`: draws all figures again; otherwise the present ones stay.
     """
     data = directory / DATA
     stored = {summary.figure: with_findings(summary) for summary in kept_results(data)}
     if not stored:
         raise ConfigurationError(f"book: {str(data)!r} holds no summaries; make some with roamcast reproduce --store")
-    written = [_draw(summary, directory) for summary in stored.values()]
+    written = [_draw(summary, directory) for summary in stored.values()] if pictures else []
     if compare:
         parts = {name: older_parts(summary) for name, summary in stored.items()}
         written.append(_write(data / OLDER, json.dumps(parts, indent=1)))
@@ -134,7 +135,7 @@ def write_book(directory: Path, *, compare: bool = True) -> list[Path]:
             pages.append((paper, summaries))
     arena = is_kept(directory)
     if arena:
-        written += write_arena(directory)
+        written += write_arena(directory, pictures=pictures)
     goals = goals_kept(directory)
     if goals:
         written.append(write_goals(directory))

@@ -1,4 +1,4 @@
-"""Which protocol when: for every place the ones to choose from, by what counts most, and where protocols collapse.
+"""Which protocol when: for every place the ones to choose from, by what matters most, and where protocols collapse.
 
 Only protocols that can be deployed compete; limits do not.
 
@@ -32,14 +32,21 @@ HOLDS_UP = 0.95
 COLLAPSE = 0.7
 
 QUESTIONS = {
-    DELIVERY: "delivery counts most",
-    SPEED: "100 ms count",
-    AIRTIME: f"airtime counts, and {100 * HOLDS_UP:g} % of the best delivery will do",
+    DELIVERY: "delivery matters most",
+    SPEED: "delivery within 100 ms matters most",
+    AIRTIME: f"airtime matters most, with at least {100 * HOLDS_UP:g} % of the best delivery",
+}
+
+BASE_MEASURES = {
+    DELIVERY: "delivered",
+    SPEED: "within 100 ms",
+    AIRTIME: "airtime per delivery",
+    "latency_ms_p50": "median latency",
 }
 
 
 class Choice(NamedTuple):
-    """Who to choose at a place if one thing counts."""
+    """Which protocol to choose at a place, by what matters most."""
 
     result: Contest
     mean: float  # of the best
@@ -94,9 +101,11 @@ def collapsed_points(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame)
     }
 
 
-def decision_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *, ends_only: bool = False) -> Grid:
+def decision_table(
+    campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *, ends_only: bool = False, names_only: bool = False
+) -> Grid:
     """One row a place: what is special there, and who to choose. With `ends_only`, the ends of the sweeps and the place
-    that they share."""
+    that they share. With `names_only`, without figures and collapses."""
     found = decisions(campaign, plan, runs)
     titles = place_titles(campaign, plan)
     shown = _ends(campaign, plan) if ends_only else {each.place for each in found}
@@ -104,8 +113,29 @@ def decision_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *
     for decision in found:
         if decision.place in shown:
             cells = [_cell(decision.choices.get(measure), measure) for measure in QUESTIONS]
+            if names_only:
+                cells = [cell._replace(note="") for cell in cells]
             rows.append([titles[decision.place], *cells, Cell(", ".join(decision.collapsed) or "–")])
-    return Grid(["where", *(f"if {question}" for question in QUESTIONS.values()), "collapse"], rows, 1)
+    columns = ["where", *(f"if {question}" for question in QUESTIONS.values()), "collapse"]
+    return Grid(columns[:-1], [row[:-1] for row in rows], 1) if names_only else Grid(columns, rows, 1)
+
+
+def base_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> Grid:
+    """Every protocol's means where all sweeps meet, the least airtime first; without variants of one."""
+    names = [contender.label for contender in campaign.contenders if contender.label == contender.protocol]
+    here = plan[plan["place"].isin(_meeting(campaign, plan)) & plan["protocol"].isin(names)]
+    means = runs[runs["run_id"].isin(here["run_id"])].groupby("protocol")[list(BASE_MEASURES)].mean()
+    rows = [
+        [Cell(f"`{name}`" + (", a limit" if name in limits(campaign) else "")), *map(Cell, _base_figures(mean))]
+        for name, mean in means.sort_values(AIRTIME).iterrows()
+    ]
+    return Grid(["protocol", *BASE_MEASURES.values()], rows, 1)
+
+
+def _base_figures(mean: "pd.Series[float]") -> list[str]:
+    """Shares to the third decimal, costs to the first, with their units."""
+    units = {name: MEASURES[name].unit for name in BASE_MEASURES}
+    return [f"{mean[name]:.1f} {unit}" if unit else f"{mean[name]:.3f}" for name, unit in units.items()]
 
 
 def crossed_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, measure: str = AIRTIME) -> Grid:
@@ -165,10 +195,15 @@ def _ends(campaign: Campaign, plan: pd.DataFrame) -> set[int]:
             continue
         order = sorted(placed["x"].unique()) if layout.is_numeric else list(placed["x"].drop_duplicates())
         found.update(map(int, placed.loc[placed["x"].isin([order[0], order[-1]]), "place"]))
-    if SWEEPS in plan:
-        meets = plan[SWEEPS].map(lambda text: len(str(text).split()) == len(campaign.sweeps))
-        found.update(map(int, plan.loc[meets, "place"]))
-    return found
+    return found | _meeting(campaign, plan)
+
+
+def _meeting(campaign: Campaign, plan: pd.DataFrame) -> set[int]:
+    """The place that all sweeps share, if there is one."""
+    if SWEEPS not in plan:
+        return set()
+    meets = plan[SWEEPS].map(lambda text: len(str(text).split()) == len(campaign.sweeps))
+    return set(map(int, plan.loc[meets, "place"]))
 
 
 def _cell(choice: Choice | None, measure: str) -> Cell:

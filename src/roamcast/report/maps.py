@@ -25,12 +25,12 @@ ASPECTS = {
 """Measure -> what a profile calls it."""
 
 MAP_CAPTION = (
-    "who to choose if delivery, the share within 100 ms or airtime counts most; where axes cross, airtime; faint, with "
-    "a plus: so many others could not be ruled out"
+    "which protocol to choose if delivery, delivery within 100 ms or airtime matters most; where axes cross, airtime; "
+    "faint, with a plus: the number of others that could not be ruled out"
 )
 CROSSED_CAPTION = (
-    "the least airtime per delivery among those that deliver 95 % of what the best delivers; faint, with a plus: so "
-    "many others could not be ruled out"
+    "the least airtime per delivery among those that deliver 95 % of what the best delivers; faint, with a plus: the "
+    "number of others that could not be ruled out"
 )
 PROFILE_CAPTION = (
     "where all sweeps meet; shares as they are, costs as m / (m + cost), where m is the median: 0.5 is the median, 1 "
@@ -41,7 +41,7 @@ SHORT_QUESTIONS = dict(zip(QUESTIONS, ("delivery", "100 ms", "airtime"), strict=
 
 
 def decision_map(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> Drawing | None:
-    """For every grid a panel: along x its first axis, along y its second one, or what counts. None without choices."""
+    """For every grid a panel: along x its first axis, along y its second one, or what matters. None without choices."""
     found = {decision.place: decision for decision in decisions(campaign, plan, runs)}
     rows: list[dict[str, Any]] = []
     for layout in layouts_of(campaign, plan):
@@ -69,7 +69,7 @@ def _strip(layout: Layout, placed: pd.DataFrame, found: dict[int, Decision]) -> 
 
 
 def _crossed(layout: Layout, placed: pd.DataFrame, found: dict[int, Decision]) -> list[dict[str, Any]]:
-    """Several axes: the first two span the map, the others make panels; airtime counts."""
+    """Several axes: the first two span the map, the others make panels; by airtime."""
     up, *others = layout.panels
     rows = []
     for row in _along(layout, placed.sort_values(up, key=_comparable, kind="stable")):

@@ -211,9 +211,11 @@ class TinyNet(Generic[GuestT]):
         self._wanted.setdefault(address, Subscriptions()).remove(interest)
         self._protocol(address).unsubscribe(interest)
 
-    def publish(self, address: int, content: Content, payload: bytes = b"", cause: int = NO_EVENT) -> Event:
+    def publish(
+        self, address: int, content: Content, payload: bytes = b"", cause: int = NO_EVENT, utility: str = ""
+    ) -> Event:
         self._published[address] += 1
-        event = Event(event_id(address, self._published[address]), self.now_s, content, payload, cause)
+        event = Event(event_id(address, self._published[address]), self.now_s, content, payload, cause, utility)
         self._protocol(address).publish(event)
         return event
 

@@ -1,6 +1,7 @@
 """Traces as Parquet files, one directory per kind (`kind=delivered/part-00000.parquet`), as Spark lays out tables.
 
-The `kind` column is part of the path, so a reader that wants one kind opens only its files. Pages carry checksums.
+The `kind` column is part of the path, so a reader that wants one kind opens only its files. Pages carry checksums. The
+files have no statistics of columns: these lie outside the pages, and one wrong bit there would make a reader skip rows.
 
 - A file is complete when it appears: it is written under a hidden name, which readers skip, and then renamed.
 - A trace that is written at once (`write_trace`) appears as a whole or not at all. One that grows while its node
@@ -70,8 +71,8 @@ def encoded_by_kind(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa
 def encoded(rows: pa.Table) -> pa.Buffer:
     """A Parquet file."""
     sink = pa.BufferOutputStream()
-    metadata = {"roamcast_schema_version": str(SCHEMA_VERSION)}
-    pq.write_table(rows.replace_schema_metadata(metadata), sink, compression="zstd", write_page_checksum=True)
+    noted = rows.replace_schema_metadata({"roamcast_schema_version": str(SCHEMA_VERSION)})
+    pq.write_table(noted, sink, compression="zstd", write_page_checksum=True, write_statistics=False)
     return sink.getvalue()
 
 

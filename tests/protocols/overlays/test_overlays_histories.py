@@ -390,7 +390,7 @@ def seeds(count: int) -> range:
 @pytest.mark.slow("many random histories: relocations go wrong rarely")
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_owed_is_lost_and_nothing_is_duplicated_reordered_or_unexpected(name: str) -> None:
-    for seed in seeds(500):
+    for seed in seeds(250):
         steps = draw_steps(derive(seed, name, "steps"), KINDS[name])
         history = build(seed, KINDS[name], steps)
         wrongs = judge(history, live_through(history))

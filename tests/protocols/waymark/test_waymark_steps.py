@@ -264,6 +264,34 @@ def test_custody_is_bounded_in_bytes_and_the_oldest_go_first() -> None:
     assert net.contents(2) == [3, 4, 5]
 
 
+def test_where_custody_has_no_room_the_lowest_priority_goes_first() -> None:
+    net = parted({"custody_bytes": 300})
+    for content, utility in ((1, "0:5"), (2, ""), (3, "0:2"), (4, "0:0.5"), (5, "")):
+        net.publish(0, content, payload=b"x" * 30, utility=utility)
+        net.run(0.2)
+    net.run(3.0)
+    net.link(1, 2)
+    net.run(30.0)
+    assert net.contents(2) == [1, 3, 5]
+
+
+def test_what_is_too_late_is_not_sent() -> None:
+    net = parted({})
+    net.publish(0, 1, utility="3s")
+    net.publish(0, 2, utility="60s")
+    net.run(6.0)
+    net.link(1, 2)
+    net.run(30.0)
+    assert net.contents(2) == [2]
+
+
+def test_a_utility_that_makes_no_sense_is_none() -> None:
+    net = settled(line(4), [3])
+    event = net.publish(0, 42, utility="soon, please")
+    net.run(1.0)
+    assert net.receivers(event) == [3]
+
+
 def test_a_durable_node_gets_what_was_published_while_it_was_down() -> None:
     for durable, expected in ((True, [7]), (False, [])):
         net: TinyNet[Any] = TinyNet(line(3), "waymark", {"durable": durable})

@@ -5,8 +5,8 @@ longer responsible. The custodian checks periodically whether the graph has a pa
 time the event comes back, the wait doubles. Events that leave together keep their publisher's order.
 
 An event is kept until it is `custody_s` old, or as long as its utility curve or deadline allows (`roamcast.utility`),
-whichever is shorter. All kept events fit into `custody_bytes`: those that lose their value soonest are discarded first,
-among equals the oldest. With `custody_s = 0` nothing is kept, which favours low latency.
+whichever is shorter. All kept events fit into `custody_bytes`: the lowest priority is discarded first, among equals
+those that lose their value soonest, then the oldest. With `custody_s = 0` nothing is kept, which favours low latency.
 
 A publisher also remembers for `custody_s` what it has published and for which nodes. If it learns late that a node
 already wanted an event when it was published, it sends it. A `durable` node declares that it has had its interests for
@@ -25,7 +25,7 @@ from roamcast.protocols.components import Component, Inputs
 from roamcast.protocols.waymark.graph import Graph
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.records import Records
-from roamcast.utility import worthless_after_s
+from roamcast.utility import priority, worthless_after_s
 
 ROUND_MAX: Final = 65_535
 EVENT_BYTES: Final = 64
@@ -167,9 +167,9 @@ def size_bytes(event: Event) -> int:
     return EVENT_BYTES + len(event.payload) + (len(content) if isinstance(content, str) else 0)
 
 
-def _worth(kept: Kept) -> tuple[float, float]:
-    """What goes first if there is no room: what loses its worth soonest, then the oldest."""
-    return (kept.until_s, kept.born_s)
+def _worth(kept: Kept) -> tuple[float, float, float]:
+    """What goes first if there is no room."""
+    return (priority(kept.event.utility), kept.until_s, kept.born_s)
 
 
 def _order(kept: Kept) -> int:

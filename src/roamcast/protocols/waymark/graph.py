@@ -34,7 +34,7 @@ class Graph(Adjacency):
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
         self._silent = 0  # nodes that their neighbours do not hear any more
-        self._cells: dict[tuple[int, int], list[Known]] = {}
+        self._cells: dict[int, list[Known]] = {}  # by `_cell`
         self._x: list[float] = []
         self._y: list[float] = []
 
@@ -53,12 +53,11 @@ class Graph(Adjacency):
         self._cells.clear()
         self._find_silent()
         side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
-        xs, ys = self._x, self._y
+        xs, ys, cells = self._x, self._y, self._cells
         xs.clear()
         ys.clear()
         site = self._host.site
-        for node in self._records.nodes:
-            known = self._records.known[node]
+        for known in self._records.by_index:
             x = y = 0.0
             if known.has_place:
                 age_s = now - known.place_s
@@ -66,7 +65,12 @@ class Graph(Adjacency):
                 if site is not None:
                     x = min(max(x, 0.0), site.width_m)
                     y = min(max(y, 0.0), site.height_m)
-                self._cells.setdefault((int(x // side_m), int(y // side_m)), []).append(known)
+                place = _cell(int(x // side_m), int(y // side_m))
+                cell = cells.get(place)
+                if cell is None:
+                    cells[place] = [known]
+                else:
+                    cell.append(known)
             xs.append(x)
             ys.append(y)
 
@@ -74,7 +78,7 @@ class Graph(Adjacency):
         """A node that several others nearby say they cannot hear, and that has said nothing since, has no links."""
         records = self._records
         lacked: dict[int, int] = {}
-        for known in records.known.values():
+        for known in records.by_index:
             for node in known.lacks:
                 other = records.known.get(node)
                 if other is not None and other.where_s < known.where_s:
@@ -134,7 +138,7 @@ class Graph(Adjacency):
 
     def _work_out(self, index: int, loose: bool) -> int:
         records = self._records
-        known = records.known[records.nodes[index]]
+        known = records.by_index[index]
         own = records.own.index
         found = self._expected(known, loose) if known.has_place else 0
         if index == own:
@@ -154,7 +158,7 @@ class Graph(Adjacency):
         records = self._records
         found = 0
         for other in indices(says ^ said_of):
-            other_s = records.known[records.nodes[other]].listed_s
+            other_s = records.by_index[other].listed_s
             if says >> other & 1 == (known.listed_s >= other_s):
                 found |= 1 << other
         return found
@@ -175,23 +179,29 @@ class Graph(Adjacency):
         share = self._parameters.reach_possible if loose else self._parameters.reach_safe
         reach_m = share * self._places.reach_m
         limit = reach_m * reach_m
-        x, y = self._x[known.index], self._y[known.index]
+        xs, ys = self._x, self._y
+        x, y = xs[known.index], ys[known.index]
         side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
         column, row = int(x // side_m), int(y // side_m)
         lacks = known.lacks
         found = 0
         for i in range(column - 1, column + 2):
             for j in range(row - 1, row + 2):
-                cell = self._cells.get((i, j))
+                cell = self._cells.get(_cell(i, j))
                 if cell is None:
                     continue
                 for other in cell:
-                    dx = self._x[other.index] - x
-                    dy = self._y[other.index] - y
+                    index = other.index
+                    dx, dy = xs[index] - x, ys[index] - y
                     if dx * dx + dy * dy <= limit and other is not known:
-                        if lacks and known.where_s >= other.reborn_s and self._records.nodes[other.index] in lacks:
+                        if lacks and known.where_s >= other.reborn_s and self._records.nodes[index] in lacks:
                             continue
                         if other.lacks and other.where_s >= known.reborn_s and node in other.lacks:
                             continue
-                        found |= 1 << other.index
+                        found |= 1 << index
         return found
+
+
+def _cell(column: int, row: int) -> int:
+    """Two cells that share a number do no harm: distances decide."""
+    return column * 65_537 + row

@@ -64,6 +64,7 @@ class Records:
         self.subscriptions = Subscriptions()
         self.known: dict[int, Known] = {}
         self.nodes: list[int] = []  # by index
+        self.by_index: list[Known] = []
         self.says: list[int] = []  # by index: whom a node lists as neighbours, as a set of bits
         self.said_of: list[int] = []  # by index: who lists it
         self.wants_digest = 0
@@ -77,6 +78,7 @@ class Records:
     def _take_in(self, node: int) -> Known:
         known = self.known[node] = Known(len(self.nodes))
         self.nodes.append(node)
+        self.by_index.append(known)
         self.says.append(0)
         self.said_of.append(0)
         return known

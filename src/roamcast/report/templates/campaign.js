@@ -10,12 +10,14 @@
 
   // -- size ------------------------------------------------------------------------------------------------------
 
-  // As many columns as have room; each takes its share of what the axes leave.
+  // As many columns as have room, but rows of equal length where possible: eight panels are 4 + 4, not 7 + 1. Each column
+  // takes its share of what the axes leave.
   function fitted(spec, width, margins) {
     const { panel_px: least, panels, columns: most = 4, left_px: left = LEFT_PX, apart = false } = spec.usermeta;
     const gap = spec.spacing + (apart || spec.concat ? left : 0);
     const room = apart || spec.concat ? width : width - left;
-    const columns = Math.max(1, Math.min(panels, most, Math.floor((room + spec.spacing) / (least + gap))));
+    const fitting = Math.max(1, Math.min(panels, most, Math.floor((room + spec.spacing) / (least + gap))));
+    const columns = Math.ceil(panels / Math.ceil(panels / fitting));
     const taken = margins ?? (columns - 1) * gap + left;
     const panel = Math.max(least, Math.floor((width - taken) / columns));
     const sized = (part) => ({ ...part, width: panel });
