@@ -51,6 +51,8 @@ BUILDS_ON: dict[str, set[str]] = {
 POSITIONAL_MAX = 5
 """A call with more arguments than this names them."""
 
+TIMER_CALLS = ("set_timer", "cancel_timer", "on_timer")
+
 SHARED_NAMES = {
     *("Broker", "Contentions", "Crossings", "Custody", "CustodyTimer", "Neighbour", "Publisher", "Roots", "Route"),
     *("RouterTimer", "Subscriber"),  # the same part in several systems
@@ -165,6 +167,17 @@ def long_positional_calls(tree: ast.AST, callables: set[str]) -> list[str]:
     return found
 
 
+def literal_timers(tree: ast.AST) -> list[str]:
+    """Timers that are named by a string instead of a member of an enum that says when they fire."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in TIMER_CALLS:
+            parts = [part for argument in node.args for part in ast.walk(argument)]
+            if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
 def import_graph(paths: Iterable[Path]) -> dict[str, set[str]]:
     """Which module needs which one to be imported."""
     known = {module_name(path): path for path in paths}
@@ -203,6 +216,12 @@ def test_systems_do_not_import_each_other(system: str) -> None:
 def test_calls_with_many_arguments_name_them() -> None:
     callables = own_callables()
     found = {identity(path): long_positional_calls(parsed(path), callables) for path in MODULES}
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+def test_timers_of_protocols_are_members_of_an_enum() -> None:
+    paths = [path for path in MODULES if package(module_name(path)) in ("protocols", "delivery")]
+    found = {identity(path): literal_timers(parsed(path)) for path in paths}
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 
@@ -262,6 +281,8 @@ def test_the_checks_see_what_they_are_made_for() -> None:
     assert long_positional_calls(ast.parse("Frame(1, 2, 3, 4, 5, 6)"), {"Frame"}) != []
     assert long_positional_calls(ast.parse("Frame(1, 2, 3, 4, 5, size=6)"), {"Frame"}) == []
     assert long_positional_calls(ast.parse("table.select(1, 2, 3, 4, 5, 6)"), {"Frame"}) == []
+    assert literal_timers(ast.parse('host.set_timer(1.0, ("hello", 0))')) != []
+    assert literal_timers(ast.parse("host.set_timer(1.0, (LinkTimer.HELLO, 0))")) == []
     assert impure(ast.parse("import os.path")) != []
     assert impure(ast.parse("def f():\n    from time import monotonic")) != []
     assert impure(ast.parse("print('here')")) != []

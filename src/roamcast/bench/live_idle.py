@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 PER_PROCESS = 10
 
 
-class Idle(msgspec.Struct, frozen=True):
+class IdleNode(msgspec.Struct, frozen=True):
     """A node that has neighbours and nothing to do."""
 
     neighbours: int
@@ -43,7 +43,7 @@ class Idle(msgspec.Struct, frozen=True):
     memory_mb: float  # resident, in MB
 
 
-class Served(msgspec.Struct, frozen=True):
+class GroupDeliveries(msgspec.Struct, frozen=True):
     """Nodes in one group, one of which publishes."""
 
     nodes: int
@@ -51,7 +51,7 @@ class Served(msgspec.Struct, frozen=True):
     expected: int
 
 
-def measure_idle(neighbours: int, seconds: float) -> Idle:
+def measure_idle(neighbours: int, seconds: float) -> IdleNode:
     with tempfile.TemporaryDirectory() as folder:
         place = _place(Path(folder))
         others = subprocess.Popen([*place("neighbours"), str(neighbours)], stdin=subprocess.PIPE)
@@ -60,10 +60,10 @@ def measure_idle(neighbours: int, seconds: float) -> Idle:
         finally:
             others.kill()
             others.wait()
-    return msgspec.json.decode(told.stdout, type=Idle)
+    return msgspec.json.decode(told.stdout, type=IdleNode)
 
 
-def measure_group(nodes: int) -> Served:
+def measure_group(nodes: int) -> GroupDeliveries:
     """Nodes in processes of `PER_PROCESS`, all started at once."""
     with tempfile.TemporaryDirectory() as folder:
         place = _place(Path(folder))
@@ -89,7 +89,7 @@ def measure_group(nodes: int) -> Served:
         finally:
             for part in parts:
                 part.kill()
-    return Served(nodes, delivered, EVENTS * (nodes - 1))
+    return GroupDeliveries(nodes, delivered, EVENTS * (nodes - 1))
 
 
 def _place(folder: Path) -> Any:

@@ -53,7 +53,9 @@ def measure(runs: int = 200) -> Overhead:
             (after_s, after_cpu_s), after_run_s = _in_pool(pool, texts[half:])
     pool_s, pool_cpu_s = before_s + after_s, before_cpu_s + after_cpu_s
     run_s = (before_run_s + after_run_s) / runs
-    return Overhead(runs, run_s, pool_s, spark_s, spark_s / pool_s, spark_cpu_s / pool_cpu_s)
+    return Overhead(
+        runs, run_s, pool_s, spark_s, ratio=spark_s / pool_s, cpu_ratio=spark_cpu_s / pool_cpu_s
+    )
 
 
 def _scenario() -> Scenario:

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from roamcast.bench.live import CONTENDERS, LATENCY_RATE, RATES, Figures, available, measure
-from roamcast.bench.live_idle import Idle, Served, measure_group, measure_idle
+from roamcast.bench.live_idle import GroupDeliveries, IdleNode, measure_group, measure_idle
 from roamcast.cli.output import print_json, print_table
 from roamcast.errors import ConfigurationError
 
@@ -73,7 +73,9 @@ def _row(figures: Figures) -> list[str]:
     return [title, f"{figures.p50_us:.0f}", f"{figures.p99_us:.0f}", f"{figures.rate_per_s:,}", *cpu]
 
 
-def as_page(found: list[Figures], idle: Idle | None, served: list[Served], command: str, load: float) -> str:
+def as_page(
+    found: list[Figures], idle: IdleNode | None, served: list[GroupDeliveries], command: str, load: float
+) -> str:
     """The results for `docs/results/live.md`."""
     rows = "\n".join("| " + " | ".join(_row(each)) + " |" for each in found)
     others = "\n".join(f"- {line}" for line in _others(idle, served))
@@ -95,7 +97,7 @@ shared {os.cpu_count() or 1} cores when the run began{_scheduled()}.
 """
 
 
-def _others(idle: Idle | None, served: list[Served]) -> list[str]:
+def _others(idle: IdleNode | None, served: list[GroupDeliveries]) -> list[str]:
     lines = []
     if idle is not None:
         lines.append(

@@ -120,7 +120,7 @@ def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if not path.is_file() or path.stat().st_size > FILE_BYTES_MAX:
+        if path.stat().st_size > FILE_BYTES_MAX or not path.is_file():
             raise ConfigurationError(f"--config {str(path)!r}: is not a configuration file")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

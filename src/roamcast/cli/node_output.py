@@ -100,7 +100,7 @@ class Printer:
 
     def published(self, event: Event, neighbours: int) -> None:
         fields = {"event_id": event.id, "time_s": event.time_s, "neighbours": neighbours}
-        heard = f"{neighbours} in range" if neighbours else "nobody in range yet"
+        heard = f"{neighbours} in range" if neighbours else "no neighbour in range yet"
         self._print("published", fields, f"published {event.publisher}/{event.number}: {heard}")
 
     def delivered(self, delivery: Delivery, then: Callable[[], object] | None = None) -> None:

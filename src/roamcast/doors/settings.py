@@ -82,6 +82,10 @@ class DoorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 def door_settings(table: Mapping[str, Any]) -> DoorSettings:
     """What the table `[door]` says. A door may also be `true`, or where it listens."""
+    unknown = [name for name in table if name not in DoorSettings.__struct_fields__]
+    if unknown:
+        allowed = ", ".join(DoorSettings.__struct_fields__)
+        raise ConfigurationError(f"door: {unknown[0][:40]!r} is unknown; allowed: {allowed}")
     plain = {name: _table(name, value) for name, value in table.items() if value is not False}
     try:
         settings = msgspec.convert(plain, DoorSettings)

@@ -138,11 +138,17 @@ def _mutants(results: list[dict[str, Any]]) -> list[str]:
     if not results:
         return []
     found = sum(bool(each["suite"] or each["hunt"]) for each in results)
-    minutes = ", ".join(f"{minutes:g}" for minutes in sorted({each["hunt_minutes"] for each in results}))
+    by_suite = sum(bool(each["suite"]) for each in results)
+    hunted = [each for each in results if each["hunt"] is not None]
+    minutes = ", ".join(f"{minutes:g}" for minutes in sorted({each["hunt_minutes"] for each in hunted}))
     words = {True: "yes", False: "no", None: "–"}
     rows = [f"| {each['what']} | {words[each['suite']]} | {words[each['hunt']]} |" for each in results]
-    tried = f"{len(results)} of 30 seeded bugs were tried so far, each with a hunt of {minutes} min, interpreted"
-    text = f"{tried}; {found} of these were found (goal: 25 of 30)."
+    text = f"{len(results)} of 30 seeded bugs were tried so far, interpreted; {found} were found (goal: 25 of 30): "
+    text += f"{by_suite} by the suite"
+    if hunted:
+        by_hunt = sum(each["hunt"] for each in hunted)
+        text += f"; a hunt of {minutes} min was asked about {len(hunted)} and found {by_hunt}"
+    text += "."
     head = ["| seeded bug | suite | hunt |", "|---|---|---|"]
     return ["", "## Seeded bugs", "", text, "`make mutants` does this.", "", *head, *rows]
 

@@ -55,7 +55,7 @@ class Diagnosis:
     def _silence(self, now_s: float) -> Notice | None:
         if not self._may_say("silence", now_s) or "foreigners" in self._is_said:
             return None
-        return Notice(Level.WARNING, "silence", f"has heard nobody for {SILENCE_S:.0f} s: {self._hearing}")
+        return Notice(Level.WARNING, "silence", f"has heard no other node for {SILENCE_S:.0f} s: {self._hearing}")
 
     def _may_say(self, kind: str, now_s: float) -> bool:
         last_s = self._said_s.get(kind)

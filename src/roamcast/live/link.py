@@ -215,18 +215,8 @@ class UdpLink:
 
     def _transfer_frame(self, receiver: int, message: Message, body: bytes) -> None:
         if receiver == NOBODY:
+            self._broadcast_frame(body)
             self._journal.frame_sent(message, HEADER_BYTES + len(body))
-            if self._is_collecting:
-                self._collect(body)
-                return
-            self._is_collecting = True
-            wait_s = self._wait_s()
-            if wait_s == 0.0:
-                self._loop.call_soon(self._end_round)
-                self._transmit(self._single + body, self.neighbourhood)
-            else:
-                self._loop.call_later(wait_s, self._end_round)
-                self._collect(body)
             return
         self._flush_batch()  # what was broadcast before arrives before
         sequence = self._sequence
@@ -234,6 +224,19 @@ class UdpLink:
         data = self._codec.encode(Datagram(DatagramKind.UNICAST, self._address, receiver, sequence), body)
         self.waiting[sequence] = _Unicast(receiver, message, data)
         self._attempt(sequence)
+
+    def _broadcast_frame(self, body: bytes) -> None:
+        if self._is_collecting:
+            self._collect(body)
+            return
+        self._is_collecting = True
+        wait_s = self._wait_s()
+        if wait_s == 0.0:
+            self._transmit(self._single + body, self.neighbourhood)
+            self._loop.call_soon(self._end_round)
+        else:
+            self._loop.call_later(wait_s, self._end_round)
+            self._collect(body)
 
     def _collect(self, body: bytes) -> None:
         size_bytes = LENGTH_BYTES + len(body)

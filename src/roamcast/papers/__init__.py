@@ -4,8 +4,8 @@ A figure is declared in the module of its paper (`somer.py`, `georendezvous.py`,
 each scale, the curves to draw from its measures, and the claims that the paper makes about them. Everything else is the
 same for all figures: `reproduce` runs the campaign on Spark (resumable, as any campaign), seeds in rounds until all
 claims are decided (`sequential`), estimates curves and claims with their intervals (`estimate`), judges, and writes a
-chart, a page and a summary in JSON. To add a figure: declare
-it, put it into its module's `FIGURES`, and its module into `catalogue`.
+chart, a page and a summary in JSON. To add a figure: declare it, put it into its module's `FIGURES`, and its module
+into `catalogue`. Whether stored summaries are older than the sources: `sources` and `witness`.
 
     Figure(
         id="somer-6.6",
@@ -32,5 +32,7 @@ it, put it into its module's `FIGURES`, and its module into `catalogue`.
   seeds decide it. Where a paper says several things, declare several claims; prefer smooth statistics (how much higher
   is the curve at the end than in the middle) to positions (where is its minimum).
 - A figure that holds claims that fail gets a `finding`: one paragraph on what was found about why.
+- `sparse` is a third campaign where the paper's takes long: its networks and durations at fewer points of the axis.
+- Figures that show the same runs name the one whose runs they are in `runs_of`, and share its campaign.
 - Where measures per run do not suffice (a course over time, frames by category), `rows` replaces them.
 """

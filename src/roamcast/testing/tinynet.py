@@ -215,7 +215,8 @@ class TinyNet(Generic[GuestT]):
         self, address: int, content: Content, payload: bytes = b"", cause: int = NO_EVENT, utility: str = ""
     ) -> Event:
         self._published[address] += 1
-        event = Event(event_id(address, self._published[address]), self.now_s, content, payload, cause, utility)
+        number = event_id(address, self._published[address])
+        event = Event(number, self.now_s, content, payload, cause=cause, utility=utility)
         self._protocol(address).publish(event)
         return event
 

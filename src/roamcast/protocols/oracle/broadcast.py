@@ -17,6 +17,7 @@ Rules:
    what is lost to a collision in the last hop stays lost.
 """
 
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from mypy_extensions import mypyc_attr
@@ -31,6 +32,11 @@ from roamcast.protocols.oracle.parameters import OracleBroadcastParameters
 from roamcast.protocols.seen import SeenCache
 from roamcast.protocols.sender_tree import Adjacency, grow_tree, indices
 from roamcast.protocols.subscriptions import Subscriptions
+
+
+class OracleTimer(StrEnum):
+    TURN = "oracle.turn"  # this relay's turn to send an event; key: the event's id
+    RELAYS = "oracle.relays"  # all relays of an event should have been heard; key: the event's id
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -79,10 +85,10 @@ class OracleBroadcast(Protocol):
         for turn, group in enumerate(message.groups):
             if group[0] == self.host.address and len(group) > 1:
                 self._turn[event.id] = Branches(message.hops + 1, message.tries, (group,), event)
-                self.host.set_timer(turn * self.parameters.turn_s, ("turn", event.id))
+                self.host.set_timer(turn * self.parameters.turn_s, (OracleTimer.TURN, event.id))
 
     def on_timer(self, timer: Timer) -> None:
-        if timer[0] == "turn":
+        if timer[0] == OracleTimer.TURN:
             share = self._turn.pop(timer[1])
             self._forward(share.event, list(share.groups[0][1:]), share.hops, share.tries)
             return
@@ -111,7 +117,7 @@ class OracleBroadcast(Protocol):
         if relays:
             self._awaited[event.id] = relays
             wait_s = self.parameters.relay_wait_s + len(relays) * self.parameters.turn_s
-            self.host.set_timer(wait_s, ("relays", event.id))
+            self.host.set_timer(wait_s, (OracleTimer.RELAYS, event.id))
 
     def _give_up(self, reason: str, event: Event, destinations: int) -> None:
         for _ in range(destinations):
