@@ -173,6 +173,17 @@ def test_a_deaf_machine_is_heard_all_the_same() -> None:
     in_air(2, work)
 
 
+def test_links_may_work_in_one_direction() -> None:
+    async def work(air: Air, cards: list[socket.socket]) -> None:
+        air.listen([[1], []])
+        cards[0].send(frame(BROADCAST))
+        cards[1].send(frame(BROADCAST))
+        await asyncio.sleep(0.05)
+        assert [heard(card) for card in cards] == [None, frame(BROADCAST)]
+
+    in_air(2, work)
+
+
 def test_a_datagram_loses_its_checksum_and_nothing_else() -> None:
     header = bytes(12) + b"\x08\x00" + b"\x45" + bytes(8) + b"\x11" + bytes(10)
     datagram = header + b"\1\2\3\4\0\x0d" + b"\xab\xcd" + b"hello"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -11,11 +10,14 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.emulator.namespaces import needs_namespaces
 
 import roamcast
 from roamcast.emulator.emulation import require_emulable
 from roamcast.world.incident import Incident
-from roamcast.world.scenario import Faults, Run, Scenario
+from roamcast.world.radio.models.wifi_b import Wifi80211b
+from roamcast.world.radio.signals import LogDistance
+from roamcast.world.scenario import Faults, Run, Scenario, Security
 
 SOURCE = Path(__file__).parents[2] / "src"
 PATIENCE_S = 240
@@ -34,19 +36,6 @@ workload.rate_per_s = 2
 workload.language = "topics"
 workload.selectivity = 0.5
 """
-
-
-def why_impossible() -> str | None:
-    missing = [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]
-    if missing:
-        return f"no {missing[0]}"
-    user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
-    command = ["unshare", *user, "--net", "ip", "link", "add", "end1", "type", "veth", "peer", "name", "end2"]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"no network namespaces: {made.stderr.strip()}" if made.returncode else None
-
-
-needs_namespaces = pytest.mark.skipif(why_impossible() is not None, reason=str(why_impossible()))
 
 
 def emulator(scenario: Path, out: Path, *options: str) -> subprocess.Popen[str]:
@@ -68,8 +57,9 @@ def emulated(tmp_path: Path, scenario: str = SCENARIO, *options: str) -> dict[st
 @pytest.mark.slow("real nodes live in real time")
 @needs_namespaces
 def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
-    """15 s of real time: the point of an emulation."""
-    answer = emulated(tmp_path)
+    """15 s of real time: the point of an emulation. Links are shadowed, differently in their two directions."""
+    signal = '{ model = "log-distance", shadowing_db = 4, symmetric = false }'
+    answer = emulated(tmp_path, f"{SCENARIO}radio.signal = {signal}\n")
     expected = roamcast.simulate(tmp_path / "scenario.toml").summary
     assert answer["publications"] == expected["publications"] > 10
     assert answer["delivery_ratio_reachable"] >= expected["delivery_ratio_reachable"] - 0.02
@@ -85,11 +75,13 @@ def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
 @pytest.mark.slow("real nodes live in real time")
 @needs_namespaces
 def test_a_crash_is_a_kill_a_return_a_new_process_and_a_pause_a_stop(tmp_path: Path) -> None:
-    """Everybody wants everything, so what nodes 1 and 2 got tells when they were there."""
+    """Everybody wants everything, so what nodes 1 and 2 got tells when they were there. They share a key."""
     away = "from_s = 4, until_s = 7"
     incidents = f'[{{ what = "crash", node = 1, {away} }}, {{ what = "pause", node = 2, {away} }}]'
     scenario = SCENARIO.replace("range_m = 200", "range_m = 500").replace("selectivity = 0.5", "selectivity = 1.0")
-    emulated(tmp_path, f"{scenario}faults.incidents = {incidents}\n", "--duration", "12")
+    emulated(
+        tmp_path, f'{scenario}security.protection = "sealed"\nfaults.incidents = {incidents}\n', "--duration", "12"
+    )
     trace = roamcast.read_trace(tmp_path / "trace")
     assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "return"]
     got = {node: [row for row in trace.rows("delivered").to_pylist() if row["node"] == node] for node in (1, 2)}
@@ -127,6 +119,8 @@ def test_nothing_is_left_behind_when_it_is_killed(tmp_path: Path) -> None:
         ({"duration_s": 4000.0}, "at most 3600"),
         ({"faults": Faults(incidents=(Incident("slow", 1, 2.0, amount=0.1),))}, "'slow' is simulated only"),
         ({"faults": Faults(dropper_share=0.1)}, "dropper_share: is simulated only"),
+        ({"security": Security(protection="signed")}, "write 'sealed'"),
+        ({"radio": Wifi80211b(signal=LogDistance(fading="rayleigh"))}, "fading"),
     ],
 )
 def test_what_cannot_be_emulated_is_refused(settings: dict[str, Any], named: str) -> None:

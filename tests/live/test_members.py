@@ -24,7 +24,11 @@ from roamcast.live.sealing import SEAL_BYTES
 from roamcast.live.secret_files import write_secret
 from roamcast.live.signing import Signer
 from roamcast.protocols.api import Site
+from roamcast.protocols.catalogue import protocol_class
+from roamcast.protocols.contents import Contents
 from roamcast.protocols.flooding.messages import Flood
+from roamcast.protocols.overlays.messages import Publish
+from roamcast.protocols.routing.messages import Routed
 from roamcast.testing.endpoints import free_endpoints
 
 TIMEOUT_S = 20.0
@@ -421,3 +425,12 @@ def test_a_peer_over_its_quota_is_not_heard(tmp_path: Path) -> None:
         assert 10 <= len(members.got["alice"]) <= 20
 
     live(tmp_path, scene)
+
+
+def test_what_travels_in_envelopes_is_signed_and_checked_too() -> None:
+    """Every message of Overlays that goes over several hops is in a `Routed`."""
+    event = Event(event_id(7, 1), 1.0, "fire/north")
+    contents = Contents(protocol_class("overlays").messages)
+    message = Routed(7, 8, 0, 0, Publish(0, event, False))
+    assert contents.records(message) == [message]
+    assert contents.events(message) == [event]

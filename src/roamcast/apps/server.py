@@ -22,6 +22,7 @@ elsewhere cannot send one either. Off loopback, anyone who reaches the port may 
 import asyncio
 import inspect
 import ipaddress
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -129,7 +130,10 @@ class PageServer:
     """Declare pages, answers and feeds, then enter it as a context."""
 
     def __init__(self, listen: str = "127.0.0.1:0", limits: Limits | None = None) -> None:
-        self._host, self._port = _endpoint(listen)
+        """`listen` is HOST:PORT, or fd:N for a socket that listens already and was handed to this process."""
+        self._inherited = _inherited(listen)
+        place: tuple[str, int] = _endpoint(listen) if self._inherited is None else self._inherited.getsockname()[:2]
+        self._host, self._port = place
         self._limits = limits or Limits()
         self._feeds: list[Feed] = []
         self._busy = 0
@@ -140,7 +144,10 @@ class PageServer:
         runner = web.AppRunner(self._app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, self._port).start()
+            if self._inherited is None:
+                await web.TCPSite(runner, self._host, self._port).start()
+            else:
+                await web.SockSite(runner, self._inherited).start()
         except OSError as error:
             await runner.cleanup()
             reason = error.strerror or error
@@ -255,6 +262,15 @@ class PageServer:
         except ValueError:
             return host == "localhost"
         return True
+
+
+def _inherited(listen: str) -> socket.socket | None:
+    if not listen.startswith("fd:"):
+        return None
+    try:
+        return socket.socket(fileno=int(listen.removeprefix("fd:")))
+    except (OSError, ValueError):
+        raise ConfigurationError(f"page: {listen!r} is not a socket of this process") from None
 
 
 def _endpoint(listen: str) -> tuple[str, int]:

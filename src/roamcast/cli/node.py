@@ -1,12 +1,12 @@
 """`roamcast node`: a live node with a small application on standard input and output.
 
 Every line on standard input is a command: `publish CONTENT [PAYLOAD]`, `subscribe TEXT`, `unsubscribe TEXT`,
-`advertise TEXT`, `move X,Y`, `stats`, `quit`. In the language `content` the CONTENT is a document and takes the rest of
-the line; `--schema` adds event types to the golf forum's, and all nodes of a network must know the same. `move` says
-where the node is now, in metres; a program that reads a satellite receiver writes one after each fix.
+`advertise TEXT`, `move X,Y`, `stats`, `quit`, `halt`. In the language `content` the CONTENT is a document and takes the
+rest of the line; `--schema` adds event types to the golf forum's, and all nodes of a network must know the same.
+`move` says where the node is now, in metres; a program that reads a satellite receiver writes one after each fix.
 Every delivered event is a line on standard output. A line that makes no sense is answered by one line on standard
 error, and the node goes on. The end of the input does not end the node: it may run as a service. `quit`, SIGINT,
-SIGTERM and the end of `--duration` end it, with its final counters as the last line.
+SIGTERM and the end of `--duration` end it, with its final counters as the last line; `halt` does without a goodbye.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from roamcast.live.notices import Level, Notice
 
 LINE_BYTES_MAX = 1 << 20  # longer than any event that can be sent, so that too long a one is answered
 DEPENDENCIES_BYTES_MAX = 65_536
-COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, move X,Y, stats, quit"
+COMMANDS = "publish CONTENT [PAYLOAD], subscribe TEXT, unsubscribe TEXT, advertise TEXT, move X,Y, stats, quit, halt"
 
 
 def node(
@@ -184,6 +184,7 @@ class _Application:
         broken = partial(loop.call_soon_threadsafe, self._stop_without_reader)
         self._printer = Printer(plan.as_json, plan.log, broken)
         self._failure: Exception | None = None  # of a command
+        self._says_goodbye = True
         self._wanted: list[Interest] = []  # here, not by clients of doors
         self._shared: Node | None = None  # what doors see of the node
         self._node: LiveNode | None = None
@@ -194,9 +195,13 @@ class _Application:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._end.set)
         loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until there is a node that can reload
-        if plan.held:
-            await self._hold()
-        node = await LiveNode.open(plan.settings, self._delivered, self._printer.failed, self._printer.noticed)
+        node = await LiveNode.open(
+            plan.settings,
+            self._delivered,
+            self._printer.failed,
+            self._printer.noticed,
+            before_start=self._hold if plan.held else None,
+        )
         self._node = node
         loop.add_signal_handler(signal.SIGHUP, self._reload, node)
         try:
@@ -212,7 +217,7 @@ class _Application:
                 await self._until_stopped(plan.duration_s)
         finally:
             self._service.stopping()
-            node.close()
+            node.close(goodbye=self._says_goodbye)
         self._printer.counters("stopped", node)
         self._printer.close()
 
@@ -339,7 +344,8 @@ class _Application:
                 node.move(parse_point("move", rest))
             case "stats" if not rest:
                 self._printer.counters("stats", node)
-            case "quit" if not rest:
+            case "quit" | "halt" if not rest:
+                self._says_goodbye = command == "quit"
                 self._end.set()
             case "":
                 pass

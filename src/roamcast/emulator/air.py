@@ -61,6 +61,10 @@ class Air:
             self._hear[a].discard(b)
             self._hear[b].discard(a)
 
+    def listen(self, hearers: list[list[int]]) -> None:
+        """Who hears each machine, from now on; links may work in one direction only."""
+        self._hear = [set(each) for each in hearers]
+
     def switch(self, machine: int, *, on: bool) -> None:
         """A machine that is off neither sends nor hears."""
         self._on[machine] = on

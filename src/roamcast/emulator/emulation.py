@@ -13,6 +13,7 @@ everything, and becomes a node at the instant of the plan.
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import threading
 import time
@@ -25,11 +26,12 @@ import msgspec
 
 from roamcast.emulator import disturbance
 from roamcast.emulator.air import Air
-from roamcast.emulator.machines import GROUP, Machines
+from roamcast.emulator.machines import AIR_PRIORITY, GROUP, NO_PRIORITY, NODE_PRIORITY, Machines, prefer
 from roamcast.emulator.record import EmulationTrace
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.interests import Interest
+from roamcast.live.keys import new_ring, write_ring
 from roamcast.seeds import derive, derive_int
 from roamcast.trace.rows import (
     contact_row,
@@ -46,8 +48,10 @@ from roamcast.world.faults import Fault, fault_plan
 from roamcast.world.incident import LIVES, Incident
 from roamcast.world.mobility import scenario_movements
 from roamcast.world.positioning import whereabouts
+from roamcast.world.radio.links import RadioLinks
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Run, run_id
+from roamcast.world.signal_contacts import signal_links, update_times_s
 from roamcast.world.workload import Action, Advertise, Publish, Subscribe, Unsubscribe, agenda
 
 NODES_MAX = 64
@@ -99,9 +103,13 @@ def require_emulable(run: Run) -> None:
         raise ConfigurationError("scenario.workload.causal: causal events are simulated only; leave them out")
     if scenario.workload.utility:
         raise ConfigurationError("scenario.workload.utility: deadlines are simulated only; leave them out")
-    shape = type(scenario.radio.signal).__struct_config__.tag
-    if shape != "disc":
-        raise ConfigurationError(f"scenario.radio.signal: an emulation has range discs, not {shape!r}")
+    if scenario.radio.signal.fading != "none":
+        raise ConfigurationError(
+            "scenario.radio.signal.fading: fades of single frames are simulated only; write 'none'"
+        )
+    if scenario.security.protection == "signed":
+        text = "the addresses of nodes with identities follow from their keys; write 'sealed' or 'none'"
+        raise ConfigurationError(f"scenario.security.protection = 'signed': is simulated only, because {text}")
     for incident in scenario.faults.incidents:
         if incident.what not in INCIDENTS:
             allowed = ", ".join(INCIDENTS)
@@ -110,7 +118,6 @@ def require_emulable(run: Run) -> None:
         ("faults.dropper_share", scenario.faults.dropper_share > 0),
         ("faults.adversary_share", scenario.faults.adversary_share > 0),
         ("processing", scenario.processing.takes_time),
-        ("security", scenario.security.protection != "none"),
     ):
         if given:
             raise ConfigurationError(f"scenario.{name}: is simulated only; leave it out")
@@ -127,6 +134,7 @@ class _Node:
         self.unconfirmed: list[Publish] = []  # published, but the node has not said so yet
         self.held = asyncio.Event()  # its process has loaded everything
         self.is_released = False  # its process is a node
+        self.released_s = 0.0  # when it became one, or should have
 
     @property
     def is_up(self) -> bool:
@@ -159,6 +167,10 @@ class Emulation:
         self._movements = scenario_movements(scenario, run.seed)
         self._whereabouts = whereabouts(scenario, self._movements, run.seed)
         self._nodes = [_Node() for _ in range(scenario.nodes)]
+        self._key: Path | None = None
+        if scenario.security.protection == "sealed":
+            self._key = trace.nodes / "network.key"
+            write_ring(self._key, new_ring("emulation", time.time()))
         self._air = Air(
             machines.ports,
             delay_s=getattr(scenario.radio, "delay_s", DELAY_S),
@@ -167,6 +179,7 @@ class Emulation:
             rate_bps=_bps(settings.rate_mbps),
             shared_bps=_bps(settings.shared_mbps),
         )
+        self._in_contact: set[tuple[int, int]] = set()
         self._events: dict[int, Event] = {}
         self._early: dict[int, list[tuple[int, dict[str, Any]]]] = {}  # deliveries of events not yet known
         self._began_s = 0.0  # by the loop's clock
@@ -187,6 +200,7 @@ class Emulation:
             waits = [self._nodes[node].held.wait() for node in present]
             await asyncio.wait_for(asyncio.gather(*waits), START_PATIENCE_S)
             plan = self._plan(faults)
+            prefer(os.getpid(), AIR_PRIORITY)
             self._began_s, self._began_unix_s = self._loop.time(), time.time()
             tell(f"running for {scenario.duration_s:g} s")
             for node in present:
@@ -196,6 +210,7 @@ class Emulation:
         except TimeoutError:
             raise ConfigurationError(f"emulate: not all nodes started within {START_PATIENCE_S:g} s") from None
         finally:
+            prefer(os.getpid(), NO_PRIORITY)
             await self._stop()
             self._air.close()
         await self._written
@@ -207,6 +222,7 @@ class Emulation:
     def _write(self) -> None:
         """Writes the trace up to now, in a thread: frames must not wait for the disk."""
         if self._written.done():
+            self._written.result()  # what went wrong in the thread ends the emulation
             duration_s = self._run.scenario.duration_s
             self._written = self._loop.run_in_executor(None, self._trace.flush, self._began_unix_s, duration_s)
 
@@ -221,12 +237,18 @@ class Emulation:
             if t_s < scenario.duration_s:
                 plan.append((t_s, len(plan), partial(call, *arguments)))
 
-        contacts = scenario_contacts(scenario, self._movements)
-        for a, b, from_s, until_s in zip(
-            contacts.a.tolist(), contacts.b.tolist(), contacts.from_s.tolist(), contacts.until_s.tolist(), strict=True
-        ):
-            at(from_s, self._contact, a, b, True)
-            at(until_s, self._contact, a, b, False)
+        links = signal_links(scenario, self._movements, self._run.seed)
+        if links is not None and self._movements is not None:
+            for t_s in (0.0, *update_times_s(scenario, self._movements)):
+                at(t_s, self._change_links, links, t_s)
+        else:
+            contacts = scenario_contacts(scenario, self._movements)
+            for a, b, from_s, until_s in zip(
+                *(contacts.a.tolist(), contacts.b.tolist(), contacts.from_s.tolist(), contacts.until_s.tolist()),
+                strict=True,
+            ):
+                at(from_s, self._contact, a, b, True)
+                at(until_s, self._contact, a, b, False)
         free_s = [0.0] * scenario.nodes  # when the process of the life before is gone
         for fault in faults:
             if fault.what in ("join", "return"):
@@ -266,6 +288,15 @@ class Emulation:
     def _contact(self, a: int, b: int, begins: bool) -> None:
         self._air.connect(a, b, in_range=begins)
         self._trace.add(contact_row(self._now(), a, b, begins=begins))
+
+    def _change_links(self, links: RadioLinks, t_s: float) -> None:
+        """With signals that are not discs. A contact is a link that works in both directions."""
+        links.update(t_s, self._run.scenario.partitions())
+        self._air.listen(links.lists()[0])
+        contacts = links.contacts()
+        for a, b in sorted(self._in_contact ^ contacts):
+            self._trace.add(contact_row(self._now(), a, b, begins=(a, b) in contacts))
+        self._in_contact = contacts
 
     def _strike(self, fault: Fault) -> None:
         self._trace.add(fault_row(self._now(), fault.node, fault.what))
@@ -335,24 +366,29 @@ class Emulation:
         node.lives += 1
         node.held.clear()
         node.is_released = False
-        words = ["--held", "--address", str(number), "--json", "--plain", "--protocol", self._run.protocol]
+        words = ["node", "--held", "--address", str(number), "--json", "--protocol", self._run.protocol]
+        words += ["--plain"] if self._key is None else ["--key", str(self._key)]
         words += ["--broadcast", GROUP, "--language", scenario.workload.language]
         words += ["--site", "{}x{}".format(*scenario.area_m), "--range", str(scenario.radio.range_m)]
         folder = self._trace.nodes
         words += ["--trace", str(folder / f"trace-{number:03}-{node.lives}"), "--state", str(folder)]
         words += ["--cpu-share", str(self._settings.cpu_share)]
-        words += ["--seed", str(derive_int(self._run.seed, "node", number, node.lives - 1))]
+        words += ["--seed", str(derive_int(self._run.seed, "node", number, node.lives))]
         for name, value in self._run.parameters.items():
             words += ["--set", f"{name}={value}"]
         place = self._whereabouts.position(number, self._now())
         if place is not None:
             words += ["--position", f"{place[0]:.3f},{place[1]:.3f}"]
         node.process = self._machines.start(number, words)
+        if self._began_s:  # it must have loaded everything when it is due
+            prefer(node.process.pid, NODE_PRIORITY)
         threading.Thread(target=self._listen, args=(number, node.process), daemon=True).start()
 
     def _release(self, number: int) -> None:
+        node = self._nodes[number]
         self._air.switch(number, on=True)
-        self._nodes[number].release()
+        node.released_s = self._now()
+        node.release()
 
     def _listen(self, number: int, process: Any) -> None:
         """Runs in a thread for each life of a node: hands its lines to the loop."""
@@ -369,6 +405,9 @@ class Emulation:
         match fields.get("kind"):
             case "held":
                 node.held.set()
+                prefer(node.process.pid, NODE_PRIORITY)
+            case "started":
+                self.behind_s = max(self.behind_s, self._now() - node.released_s)
             case "published" if node.unconfirmed:
                 self._published(number, node.unconfirmed.pop(0), fields)
             case "delivered":
@@ -395,7 +434,7 @@ class Emulation:
         running = [node for node in self._nodes if node.process is not None and node.process.poll() is None]
         for node in running:
             node.process.send_signal(signal.SIGCONT)
-            node.say("\nquit")  # two lines: one may be held
+            node.say("\nhalt")  # two lines: one may be held; no goodbyes, which the simulator does not have at the end
         give_up_s = self._loop.time() + STOP_PATIENCE_S
         while running and self._loop.time() < give_up_s:
             running = [node for node in running if node.process.poll() is None]

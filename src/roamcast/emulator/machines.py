@@ -23,7 +23,11 @@ ETH_P_ALL = 3
 GROUP = f"10.77.255.255:{PORT}"
 """Every node's neighbourhood: the broadcast address of the network in which all machines are."""
 
-PRIORITY = -10  # before other work on this machine, which would make the emulation late
+NO_PRIORITY, NODE_PRIORITY, AIR_PRIORITY = (
+    0,
+    1,
+    2,
+)  # of the real-time class: before other work on this machine, the air first
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -36,8 +40,6 @@ def enter_own_network() -> None:
     for program in ("ip", "nsenter", "sleep", "unshare"):
         if shutil.which(program) is None:
             raise ConfigurationError(f"emulate: needs the program {program!r}, which is not there")
-    with contextlib.suppress(OSError):  # only root may
-        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
     if _LIBC.unshare(CLONE_NEWNET) == 0:
         return
     own = ["unshare", "--user", "--map-root-user", "--net"]
@@ -61,9 +63,9 @@ class Machines:
             self.close()
             raise
 
-    def start(self, machine: int, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """A `roamcast node` in the machine; its standard input and output are pipes."""
-        command = ["nsenter", "-t", str(self._holders[machine].pid), "-n", sys.executable, "-m", "roamcast", "node"]
+    def start(self, machine: int, words: Sequence[str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        """A `roamcast` command in the machine, such as `node …`; its standard input and output are pipes."""
+        command = ["nsenter", "-t", str(self._holders[machine].pid), "-n", sys.executable, "-m", "roamcast"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.Popen(
             [*command, *words],
@@ -71,7 +73,8 @@ class Machines:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,
+            preexec_fn=_begin,
+            pass_fds=pass_fds,
         )
 
     def close(self) -> None:
@@ -108,6 +111,16 @@ class Machines:
             self.ports.append(port)
 
 
+def prefer(process: int, priority: int) -> None:
+    """Puts a process before other work on this machine, which would make the emulation late. Only root may.
+
+    Niceness would not do: where the kernel groups processes by session, it counts only within a session.
+    """
+    with contextlib.suppress(OSError):  # not root, or the process has just gone
+        for thread in os.listdir(f"/proc/{process}/task"):  # all: a thread that waits for its turn may hold a lock
+            os.sched_setscheduler(int(thread), os.SCHED_RR if priority else os.SCHED_OTHER, os.sched_param(priority))
+
+
 def address(machine: int) -> str:
     return f"10.77.{machine + 1 >> 8}.{machine + 1 & 255}"
 
@@ -126,6 +139,12 @@ def _ip(prefix: list[str], lines: list[str]) -> None:
 
 def _die_with_parent() -> None:
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _begin() -> None:
+    """A program that loads has no claim to be first, although the air that starts it has."""
+    _die_with_parent()
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(NO_PRIORITY))
 
 
 def _in_new_network() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -128,11 +128,12 @@ class LiveNode:
         on_notice: Callable[[Notice], None] = lambda notice: None,
         on_refused: Callable[[int, str], None] = lambda channel, reason: None,
         on_activity: Callable[[Activity], None] | None = None,
+        before_start: Callable[[], Awaitable[None]] | None = None,
     ) -> "LiveNode":
         """Starts the node. `on_delivery` may call the node. `on_failure` is told of bugs that the node has survived,
         `on_notice` of neighbours and interfaces that come and go, and of what the operator should look into,
         `on_refused` of channels whose modulator is not run, and why, `on_activity` of events that are heard and of what
-        the protocol does."""
+        the protocol does. `before_start` is awaited when all is ready, before the protocol starts."""
         if not 0 <= settings.address <= ADDRESS_MAX:
             raise ConfigurationError(f"address = {settings.address}: must be between 0 and {ADDRESS_MAX}")
         ring = key_ring(settings)
@@ -199,6 +200,8 @@ class LiveNode:
         if lives.trouble:
             text = f"{lives.trouble}; lives and event numbers follow the clock, which must not go back (--state DIR)"
             on_notice(Notice(Level.WARNING, "no-state", text))
+        if before_start is not None:
+            await before_start()
         guard.start(host.link.announce, host.random)
         host.protocol.start()
         node._flush()
@@ -365,7 +368,7 @@ class LiveNode:
         fields = NodeSettings.__struct_fields__
         return [name for name in fields if getattr(wanted, name) != getattr(new, name)]
 
-    def close(self) -> None:
+    def close(self, *, goodbye: bool = True) -> None:
         """Says goodbye, writes the end of the trace and gives the socket back. Closing twice does nothing."""
         if not self._is_open:
             return
@@ -373,7 +376,8 @@ class LiveNode:
         self._flush()
         if self._flushing is not None:
             self._flushing.cancel()
-        self._host.command(self._host.protocol.leave)
+        if goodbye:
+            self._host.command(self._host.protocol.leave)
         self.discovery.close()
         self._host.close()
         if self._guard is not None:

@@ -11,7 +11,7 @@ from typing import Literal
 from roamcast.errors import ConfigurationError
 from roamcast.events import Event
 from roamcast.trace import rows
-from roamcast.trace.files import TraceWriter
+from roamcast.trace.files import TraceWriter, encoded
 from roamcast.trace.recorder import Recorder
 from roamcast.trace.schema import Record
 
@@ -23,6 +23,8 @@ class TraceLog:
         self._writer = TraceWriter(directory)
         self._recorder = Recorder(run_id)
         self._rows = 0
+        # Arrow loads pandas and more when it is first used, for up to a second. Better now than while the node runs.
+        encoded(Recorder(run_id).table())
 
     def interest(self, t: float, kind: rows.InterestKind, node: int, language: str, interest: str) -> None:
         self._add(rows.interest_row(t, kind, node, language, interest))

@@ -7,7 +7,7 @@ A protocol's messages are walked once by their types, to find the fields that ca
 message is then walked along these fields only.
 """
 
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 import msgspec
 from msgspec import inspect
@@ -106,7 +106,8 @@ class Contents:
 
     def _can_lead(self, info: inspect.Type, above: set[type]) -> bool:
         match info:
-            case inspect.StructType(cls=cls):
+            case inspect.StructType(cls=named):
+                cls = get_origin(named) or named  # a message that contains others, such as Routed, is generic
                 if cls is Event or cls in INTERESTS:
                     return True
                 if cls not in above:

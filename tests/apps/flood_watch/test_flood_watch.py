@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import roamcast
 from roamcast.apps.flood_watch.demo import PLACES, RANGE_M, recorded_page
-from roamcast.apps.flood_watch.network import PARAMETERS, RAIN, RAIN_S, STATION_ADDRESS, STEPS, TEAM_ADDRESSES
+from roamcast.apps.flood_watch.network import RAIN, RAIN_S, STATION_ADDRESS, STEPS, TEAM_ADDRESSES, parameters
 from roamcast.apps.flood_watch.storms import Storms
 from roamcast.apps.flood_watch.team import Team
 from roamcast.apps.flood_watch.terrain import AREA_M, SIZE, terrain
@@ -22,6 +22,7 @@ from roamcast.protocols.overlays.modulators.runoff import Grid, Runoff
 
 PATIENCE_S = 60.0
 SEED = 7
+
 
 def test_land_follows_from_its_seed_and_has_a_valley() -> None:
     ground = terrain(SEED)
@@ -109,9 +110,11 @@ class Field:
         return model.depth_m
 
     async def _live(self) -> None:
-        settings: dict[str, Any] = {"protocol": "overlays", "parameters": PARAMETERS | {"machine_load": False}}
-        settings |= {"listen": "127.0.0.1:0", "peers": ["127.0.0.1:9"]}
-        nodes = [roamcast.Node(address, **settings) for address in (1, STATION_ADDRESS, TEAM_ADDRESSES[0])]
+        settings: dict[str, Any] = {"protocol": "overlays", "listen": "127.0.0.1:0", "peers": ["127.0.0.1:9"]}
+        nodes = [
+            roamcast.Node(address, parameters=parameters(vehicle=address == 1, one_computer=True), **settings)
+            for address in (1, STATION_ADDRESS, TEAM_ADDRESSES[0])
+        ]
         async with nodes[0] as vehicle, nodes[1] as self.station, nodes[2] as node:
             for each in nodes:
                 each.link([other.endpoint for other in nodes if other is not each])

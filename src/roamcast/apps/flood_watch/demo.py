@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 import roamcast
-from roamcast.apps.flood_watch.network import PARAMETERS, STATION_ADDRESS, TEAM_ADDRESSES, VEHICLE_ADDRESSES
+from roamcast.apps.flood_watch.network import STATION_ADDRESS, TEAM_ADDRESSES, VEHICLE_ADDRESSES, parameters
 from roamcast.apps.flood_watch.station import run_station
 from roamcast.apps.flood_watch.team import PAGE, Box, Team
 from roamcast.apps.flood_watch.terrain import AREA_M, terrain
@@ -78,10 +78,10 @@ class FloodWatchDemo:
         self._stack = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> "FloodWatchDemo":
-        parameters = PARAMETERS | {"machine_load": False}
         for address in PLACES:
+            settings = parameters(vehicle=address in VEHICLE_ADDRESSES, one_computer=True)
             node = roamcast.Node(
-                address, protocol="overlays", parameters=parameters, listen="127.0.0.1:0", peers=[NOBODY_YET]
+                address, protocol="overlays", parameters=settings, listen="127.0.0.1:0", peers=[NOBODY_YET]
             )
             self._nodes[address] = await self._stack.enter_async_context(node)
         self._link()

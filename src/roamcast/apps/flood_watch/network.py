@@ -8,7 +8,7 @@ RAIN = "rain/field"
 VEHICLES = "vehicle/*"
 GRID_BYTES = SIZE * SIZE * 8
 
-VEHICLE_ADDRESSES = range(1, 100)
+VEHICLE_ADDRESSES = range(1, 100)  # in the demonstration; elsewhere any address will do
 STATION_ADDRESS = 100
 TEAM_ADDRESSES = range(200, 300)
 
@@ -21,8 +21,7 @@ RAIN_S = 120
 STEPS = 12
 """Of the run-off model, per grid."""
 
-PARAMETERS: dict[str, Any] = {
-    "brokers": f"{VEHICLE_ADDRESSES.start}-{VEHICLE_ADDRESSES.stop - 1}",
+_PARAMETERS: dict[str, Any] = {
     "discovery_period_s": 3.0,
     "update_period_s": 4.0,
     "bootstrap_s": 6.0,
@@ -34,3 +33,8 @@ PARAMETERS: dict[str, Any] = {
 
 def vehicle_topic(address: int) -> str:
     return f"vehicle/{address}"
+
+
+def parameters(*, vehicle: bool, one_computer: bool = False) -> dict[str, Any]:
+    """Of the overlay. Vehicles are the brokers; on one computer, its load says nothing about any of them."""
+    return _PARAMETERS | {"broker_share": 1.0 if vehicle else 0.0, "machine_load": not one_computer}

@@ -15,9 +15,10 @@ class VehicleReport(msgspec.Struct, frozen=True):
     x_m: float
     y_m: float
     load: float  # of its broker
+    name: str = ""
 
 
-async def run_vehicle(node: roamcast.Node, place: Callable[[], tuple[float, float]]) -> None:
+async def run_vehicle(node: roamcast.Node, place: Callable[[], tuple[float, float]], name: str = "") -> None:
     """Until it is cancelled. `place` is where the vehicle is now, in metres east and north."""
     topic = vehicle_topic(node.address)
     node.advertise(topic)
@@ -25,5 +26,6 @@ async def run_vehicle(node: roamcast.Node, place: Callable[[], tuple[float, floa
         x_m, y_m = place()
         node.move(x_m, y_m)
         load = node.standing["load"].value if "load" in node.standing else 0.0
-        await node.publish(topic, msgspec.json.encode(VehicleReport(round(x_m, 1), round(y_m, 1), round(load, 4))))
+        report = VehicleReport(round(x_m, 1), round(y_m, 1), round(load, 4), name)
+        await node.publish(topic, msgspec.json.encode(report))
         await asyncio.sleep(PERIOD_S)

@@ -125,7 +125,7 @@ function mark(pen, [x, y], text, fill, radius) {
 const alarmed = () => known.state?.alarms.some((alarm) => !alarm.is_over) ?? false;
 const shownBox = () => wanted ?? known.state?.box ?? [0, 0, 1, 1];
 const clock = (time_s) => new Date(time_s * 1000).toLocaleTimeString([], { hour12: false });
-const brokerName = (address) => (address < 0 ? "no broker yet" : `vehicle ${address}`);
+const brokerName = (address) => (address < 0 ? "no broker yet" : known.map.vehicles[address]?.name || `vehicle ${address}`);
 
 function amount(bytes) {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
