@@ -206,7 +206,7 @@ def _opened(text: str, scheme: str) -> tuple[fs.FileSystem, str]:
         if "Unrecognized filesystem type" not in reason:
             raise ConfigurationError(f"{text!r} cannot be opened: {reason}") from None
     try:
-        import fsspec  # type: ignore[import-not-found]  # not needed by most
+        import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         known = "file, s3, gs, abfs, hdfs, and others with the package fsspec"
         raise ConfigurationError(f"{text!r}: the scheme {scheme!r} is unknown; allowed: {known}") from None

@@ -50,9 +50,9 @@ EMULATED_NOTE = (
     "axis is what the computation should take on a machine of 2026."
 )
 EMULATED_FINDING = (
-    "Loads are measured CPU times here, and those of the same computation differ. On the machine of these runs, which had "
-    "other work to do, one took 3.5 ms in the median and 7 ms at worst, where 3 ms are assumed. A reading covers 2 s, and "
-    "the figure shows the highest of all readings of all brokers."
+    "Loads are measured CPU times here, and those of the same computation differ. On the machine of these runs, which "
+    "had other work to do, one took 3.5 ms in the median and 7 ms at worst, where 3 ms are assumed. A reading covers "
+    "2 s, and the figure shows the highest of all readings of all brokers."
 )
 
 SETTING = (
