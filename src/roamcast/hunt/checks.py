@@ -6,10 +6,10 @@ from roamcast.checkers import (
     Agreement,
     Checker,
     CoverageChecker,
+    OwnWords,
     check_bounds,
     check_no_circles,
     check_no_cycles,
-    check_own_words,
     check_roles,
 )
 from roamcast.checkers.floods import SentOnce
@@ -116,6 +116,6 @@ def _overlays(case: Case, simulation: Simulation) -> Iterator[Checker]:
 
 
 def _waymark(case: Case, simulation: Simulation) -> Iterator[Checker]:
-    yield check_own_words
+    yield OwnWords()
     yield check_no_circles
     yield check_bounds

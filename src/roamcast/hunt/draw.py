@@ -43,6 +43,9 @@ JUDGED_S = 20.0  # how long a healed network is judged
 RANGE_M = 250.0
 COPIES_MAX = 100_000  # of events in a rough case if all of them were flooded; heavier load makes a shorter case
 EVENTS_LONG = 300  # in all, of a long case
+NODE_HOURS_MAX: dict[str, float] = {"georendezvous": 120.0, "overlays": 60.0, "waymark": 20.0}
+"""Of a long case of protocols that cost far more processor time than others: shorter lives, so that there are more."""
+
 LASTS_S_MAX = 600.0  # of a fault in a long case
 PLACED = ("georendezvous",)  # refuses to run without positions
 
@@ -157,7 +160,8 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
 def _long(random: Random, protocol: str, seed: int) -> Case:
     """Hours, with the periods that the protocol has by default."""
     nodes = random.choice((20, 40, 80))
-    duration_s = 3600.0 * random.choice((1, 3, 6, 12))
+    hours = min(random.choice((1, 3, 6, 12)), NODE_HOURS_MAX.get(protocol, 1000.0) / nodes)
+    duration_s = 3600.0 * hours
     side_m = _side_m(random, nodes)
     workload = _workload(random, tail_s=5.0, churn=False, languages=("intervals", "topics"))
     publishers = max(1.0, workload.publisher_share * nodes)

@@ -153,8 +153,9 @@ class Codec:
             sender = int.from_bytes(data[_SENDER_AT:_RECEIVER_AT], "big")
             if sender <= ADDRESS_MAX and len(data) <= DATAGRAM_BYTES_MAX:
                 message = self.decode_message(data[HEADER_BYTES:])
-                if message is not None:
-                    return Datagram(DatagramKind.BROADCAST, sender, message=message)
+                if message is None:
+                    return DropReason.MALFORMED_BODY
+                return Datagram(DatagramKind.BROADCAST, sender, message=message)
         if len(data) > DATAGRAM_BYTES_MAX:
             return DropReason.OVERSIZED
         if not data:
