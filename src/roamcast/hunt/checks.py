@@ -17,6 +17,7 @@ from roamcast.checkers.soft_state import (
     check_cursor_bounds,
     check_mesh_bounds,
     check_mesh_expiry,
+    check_rendezvous,
     check_shelf_bounds,
     check_shelf_expiry,
 )
@@ -109,6 +110,8 @@ def _georendezvous(case: Case, simulation: Simulation) -> Iterator[Checker]:
     yield check_shelf_bounds
     if _on_time(case):
         yield check_shelf_expiry
+    if case.settled_s is not None:
+        yield Late(case.settled_s, check_rendezvous)
 
 
 def _overlays(case: Case, simulation: Simulation) -> Iterator[Checker]:
