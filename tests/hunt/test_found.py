@@ -167,3 +167,40 @@ def test_a_record_that_no_life_has_issued_is_still_an_invention() -> None:
     liar.records.known[0].where_number += 1000
     with pytest.raises(InvariantError, match="never issued"):
         checker(simulation)
+
+
+def test_a_consumer_that_its_broker_forgot_in_the_middle_of_an_epoch_loses_nothing() -> None:
+    """Overlays: the consumer told its broker of another interest before it noticed. The broker took it for a new one
+    and counted its deliveries from 1 again. The consumer took these for old ones and acknowledged them."""
+    net: TinyNet[Any] = TinyNet(line(3), "overlays", {"brokers": "1"}, seed=1, language="intervals")
+    net.subscribe(0, Intervals.of((0, 100)))
+    net.node(2).advertise(Intervals.of((0, 1000)))
+    net.run(10.0)
+    for content in (1, 2, 3):
+        net.publish(2, content)
+    net.run(2.0)
+    assert net.contents(0) == [1, 2, 3]
+    net.node(1).broker.clients.drop(0)
+    net.subscribe(0, Intervals.of((500, 600)))
+    net.run(0.5)
+    for content in (4, 500):
+        net.publish(2, content)
+        net.run(0.5)
+    net.run(10.0)
+    assert net.contents(0) == [1, 2, 3, 4, 500]
+
+
+def test_an_event_under_an_old_number_begins_a_new_epoch() -> None:
+    """As before, but the numbers meet: the consumer has as many deliveries as its broker counts again."""
+    net: TinyNet[Any] = TinyNet(line(3), "overlays", {"brokers": "1"}, seed=1, language="intervals")
+    net.subscribe(0, Intervals.of((0, 100)))
+    net.node(2).advertise(Intervals.of((0, 1000)))
+    net.run(10.0)
+    net.publish(2, 1)
+    net.run(2.0)
+    net.node(1).broker.clients.drop(0)
+    net.subscribe(0, Intervals.of((500, 600)))
+    net.run(0.5)
+    net.publish(2, 2)
+    net.run(10.0)
+    assert net.contents(0) == [1, 2]

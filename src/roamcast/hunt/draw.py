@@ -6,7 +6,7 @@ loses nothing, and faults end early: from the time that the protocol promises (`
 Long networks live for hours, larger and with less traffic: what grows, leaks or wraps slowly shows there.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -47,6 +47,9 @@ NODE_HOURS_MAX: dict[str, float] = {"georendezvous": 120.0, "overlays": 60.0, "w
 """Of a long case of protocols that cost far more processor time than others: shorter lives, so that there are more."""
 
 LASTS_S_MAX = 600.0  # of a fault in a long case
+LIVE_LOAD: Final = {"publisher_share": 0.5, "subscriber_share": 1.0, "selectivity": 0.5, "rate_per_s": 0.5}
+"""Of real nodes: a case takes minutes, so each has plenty of pairs to judge."""
+
 PLACED = ("georendezvous",)  # refuses to run without positions
 
 BRISK: dict[str, dict[str, str | int | float | bool]] = {
@@ -94,7 +97,9 @@ def draw_healing(
         return None
     seed = derive_int(master, "live hunt", "seed", number) % 2**31
     case = _healing(random, protocol, parameters, seed, nodes=nodes, kinds=kinds)
-    scenario = msgspec.structs.replace(case.run.scenario, duration_s=case.run.scenario.duration_s + slack_s)
+    scenario = case.run.scenario
+    busy = msgspec.structs.replace(scenario.workload, **LIVE_LOAD)
+    scenario = msgspec.structs.replace(scenario, duration_s=scenario.duration_s + slack_s, workload=busy)
     run = msgspec.structs.replace(case.run, scenario=scenario)
     return msgspec.structs.replace(case, run=run, within_s=case.within_s + slack_s)
 
