@@ -157,7 +157,7 @@ def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) 
 
 
 def _rows(paper: Paper, summaries: list[Summary]) -> list[tuple[str, str, list[Summary]]]:
-    """What the opening table counts: title, anchor and figures. What was emulated repeats claims, so it counts apart."""
+    """What the opening table counts: title, anchor, figures. What was emulated repeats claims and counts apart."""
     emulated = [summary for summary in summaries if summary.figure.endswith(EMULATED)]
     simulated = [summary for summary in summaries if summary not in emulated]
     found = [(paper.title, simulated), (f"{paper.title}, emulated", emulated)]
