@@ -52,7 +52,7 @@ def sealed_table(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, write_page_checksum=True, store_schema=False) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({_TABLE_KEY: _UNSEALED})
+        writer.add_key_value_metadata({_TABLE_KEY.decode(): _UNSEALED.decode()})
     content = sink.getvalue().to_pybytes()
     [seal] = _TABLE_SEAL.finditer(content)
     return _with_seal(content, seal, digest_of(content).encode())
