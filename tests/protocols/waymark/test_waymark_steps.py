@@ -261,7 +261,9 @@ def test_custody_is_bounded_in_bytes_and_the_oldest_go_first() -> None:
     assert all(net.node(node).custody.kept_bytes <= 300 for node in (0, 1))
     net.link(1, 2)
     net.run(30.0)
-    assert net.contents(2) == [3, 4, 5]
+    arrived = net.contents(2)
+    assert 3 <= len(arrived) < 6
+    assert arrived == list(range(6 - len(arrived), 6))
 
 
 def test_where_custody_has_no_room_the_lowest_priority_goes_first() -> None:

@@ -67,6 +67,9 @@ class Whereabouts(Component):
         has_dropped_place = place is None and self._records.own.has_place
         if has_dropped_place or (place is not None and self._has_strayed(place)):
             self._tell(is_urgent=True)
+        elif not self._records.own.where_mark:
+            if self._news.is_settled():  # it has measured its links by now
+                self._tell(is_urgent=True)
         elif self._links.changes != self._links_then:
             self._tell_exceptions()
 
