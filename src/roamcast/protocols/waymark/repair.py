@@ -1,9 +1,9 @@
 """Repair: a lost frame does not lose the event.
 
 Overhearing a relay forward an event counts as its receipt. Leaves send receipts, for several events in one short frame
-or in a frame that they send anyway: soon over lossy and doubtful links, later over good ones. A node without a receipt in
-time gets the event again, unless its link is in doubt anyway. If that fails too, the link is broken, and its
-destinations are planned again.
+or in a frame that they send anyway: soon over lossy and doubtful links, later over good ones. Without a receipt in time,
+a doubtful link is taken to be broken, and its destinations are planned again. Over other links the node gets the event
+once more first.
 
 The timeout is learned: the time from sending a frame to hearing the first relay is about a millisecond on 802.11 and a
 second or more on LoRa. Relays named in the same frame send one after another at that interval, to avoid collisions.
@@ -193,8 +193,8 @@ class Repair(Component):
             self._await_leaves(awaited)
 
     def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
-        """A doubtful link is cut at once. Over a good one, a neighbour that is not heard gets one more frame, with others,
-        before the link is cut. Over others, which lose frames, the link itself repeats the frame until it arrives."""
+        """A doubtful link is cut at once. Over a good one, a neighbour that is not heard gets one more frame, with
+        others, before the link is cut. Over others, which lose frames, the link repeats the frame until it arrives."""
         lost: set[int] = set()
         together: list[tuple[int, ...]] = []
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
