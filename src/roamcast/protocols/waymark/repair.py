@@ -1,8 +1,8 @@
 """Repair: a lost frame does not lose the event.
 
 Overhearing a relay forward an event counts as its receipt. Leaves send receipts, for several events in one short frame
-or in a frame that they send anyway: soon over lossy and doubtful links, later over good ones. Without a receipt in time,
-a doubtful link is taken to be broken, and its destinations are planned again. Over other links the node gets the event
+or in a frame that they send anyway: soon over lossy and doubtful links, later over good ones. Without one in time, a
+doubtful link is taken to be broken, and its destinations are planned again. Over other links the node gets the event
 once more first.
 
 The timeout is learned: the time from sending a frame to hearing the first relay is about a millisecond on 802.11 and a
