@@ -48,7 +48,7 @@ CALIBRATION_S = 40.0
 DELIVERY_GAP_MAX = 0.02
 FRAMES_GAP_MAX = 0.1
 START_S = 0.005  # nodes of an emulation begin within this
-DRAWS = 8  # of when they do, in the simulator
+DRAWS = 5  # of when they do, in the simulator
 BEHIND_S_MAX = 0.1  # an emulation that was later than that is worth another try
 
 

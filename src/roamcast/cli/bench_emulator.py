@@ -28,7 +28,9 @@ def emulator(
         found.append(compare(name, networks, nodes=nodes, duration_s=duration_s, seed=seed, overhead_s=overhead_s))
         typer.echo(f"roamcast: {', '.join(map(' '.join, zip(HEADER, _row(found[-1]), strict=True)))}", err=True)
     if page is not None:
-        page.write_text(as_page(found, nodes, duration_s, seed, networks), encoding="utf-8")
+        page.write_text(
+            as_page(found, nodes=nodes, duration_s=duration_s, seed=seed, networks=networks), encoding="utf-8"
+        )
     if as_json:
         print_json([msgspec.to_builtins(each) | {"agrees": each.agrees} for each in found])
         return
@@ -58,7 +60,7 @@ def _row(each: Beside) -> list[str]:
     ]
 
 
-def as_page(found: list[Beside], nodes: int, duration_s: float, seed: int, networks: int) -> str:
+def as_page(found: list[Beside], *, nodes: int, duration_s: float, seed: int, networks: int) -> str:
     """The results for `docs/results/emulator.md`."""
     rows = [HEADER, ["---"] * len(HEADER), *map(_row, found)]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
