@@ -3,17 +3,20 @@
 import asyncio
 import itertools
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from roamcast.errors import ConfigurationError
+from roamcast.events import Event
 from roamcast.interests import Intervals
 from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.live.diagnosis import AGAIN_S, SILENCE_S, Diagnosis
-from roamcast.live.discovery import MENTIONS_MAX
+from roamcast.live.discovery import LONGEST_S, MENTIONS_MAX
 from roamcast.live.endpoints import Endpoint, HeardEndpoints, open_socket, parse_endpoint
+from roamcast.live.host import BEACONS_MAX
 from roamcast.live.interfaces import present
 from roamcast.live.keys import new_ring, write_ring
 from roamcast.live.node import Delivery, LiveNode, NodeSettings
@@ -21,6 +24,7 @@ from roamcast.live.notices import Notice
 from roamcast.live.paths import Paths
 from roamcast.live.ports import multicast_groups
 from roamcast.protocols.catalogue import protocol_class
+from roamcast.protocols.flooding.messages import Flood
 
 IPV6: Endpoint = ("ff12::1%eth0", 7400)
 IPV4: Endpoint = ("239.255.0.1%eth0", 7400)
@@ -254,6 +258,62 @@ def test_two_nodes_with_one_address_are_told() -> None:
                 lambda: all(any(n.kind == "address-in-use" for n in each) for each in loopback.notices)
             )
             assert loopback.neighbours() == [0, 0]
+        finally:
+            loopback.close()
+
+    asyncio.run(run())
+
+
+@needs_loopback
+def test_a_broadcast_is_a_sign_of_life_and_saves_a_beacon() -> None:
+    """A node that broadcasts all the time sends beacons over all groups only, now and then."""
+
+    async def run() -> None:
+        loopback = OnLoopback()
+        try:
+            node = await loopback.add(1)
+            discovery, link = node.discovery, node._host.link
+            sent: list[bool] = []
+            discovery._send_beacons = lambda *, everywhere: sent.append(everywhere)  # type: ignore[method-assign]
+            discovery._burst.clear()
+            discovery._full_s = time.monotonic() + 60
+            discovery._tick()
+            assert sent == [False], "it was silent"
+            link.broadcast(Flood(0, Event(1, 0.0, 5, b"")))
+            discovery._tick()
+            assert sent == [False]
+            assert discovery._beacon is not None
+            assert discovery._beacon.when() - asyncio.get_running_loop().time() < LONGEST_S  # type: ignore[attr-defined]
+            discovery._full_s = 0.0
+            discovery._tick()
+            assert sent == [False, True]
+        finally:
+            loopback.close()
+
+    asyncio.run(run())
+
+
+@needs_loopback
+def test_beacons_wait_for_each_other_unless_an_acknowledgement_is_awaited() -> None:
+    async def run() -> None:
+        loopback = OnLoopback()
+        try:
+            host = (await loopback.add(1))._host
+            codec = Codec("roamcast", "flooding", protocol_class("flooding").messages)
+            taken: list[bytes] = []
+            host._take = lambda data, source, group: taken.append(data)  # type: ignore[method-assign]
+            beacons = [codec.encode(Datagram(DatagramKind.BEACON, node)) for node in range(2, 2 + BEACONS_MAX)]
+            for beacon in beacons:
+                host.receive(beacon, ("127.0.0.1", 9))
+            assert not taken
+            acknowledgement = codec.encode(Datagram(DatagramKind.ACKNOWLEDGEMENT, 2, 1, 7))
+            host.receive(acknowledgement, ("127.0.0.1", 9))
+            assert taken == [acknowledgement], "no more of them wait than allowed"
+            host._take_beacons()
+            assert taken == [acknowledgement, *beacons]
+            host.link.send(2, Flood(0, Event(1, 0.0, 5, b"")))
+            host.receive(acknowledgement, ("127.0.0.1", 9))
+            assert taken[-1] == acknowledgement
         finally:
             loopback.close()
 

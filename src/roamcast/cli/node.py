@@ -46,7 +46,12 @@ def node(
     context: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option(is_eager=True, callback=from_file, help="A TOML file with these options; options win over it."),
+        typer.Option(
+            is_eager=True,
+            callback=from_file,
+            help="A TOML file with these options; options win over it.",
+            path_type=Path,
+        ),
     ] = None,
     address: Annotated[
         int | None, typer.Option(help="This node's address, unique in its network. [default: that of --identity]")
@@ -75,7 +80,8 @@ def node(
     ] = None,
     language: Annotated[str, typer.Option(help="Of interests and events: topics, intervals or content.")] = "topics",
     schemas: Annotated[
-        list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
+        list[Path] | None,
+        typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.", path_type=Path),
     ] = None,
     subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in fire/**; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
@@ -90,12 +96,15 @@ def node(
         float,
         typer.Option(help="Share of a core that this node has, where something limits it. Its load is relative to it."),
     ] = 1.0,
-    trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write the trace as Parquet into this new directory.", path_type=Path)
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
             help="Where the node remembers its lives, so that no restart and no clock makes it repeat itself "
             "(~/.local/state/roamcast).",
+            path_type=Path,
         ),
     ] = None,
     repair: Annotated[
@@ -105,7 +114,8 @@ def node(
         Path | None,
         typer.Option(
             help="Repair, and keep events and subscriptions in this directory: the node gets what was published while "
-            "it was down, and nothing twice."
+            "it was down, and nothing twice.",
+            path_type=Path,
         ),
     ] = None,
     sync: Annotated[
@@ -116,9 +126,11 @@ def node(
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Show the events of each publisher in order; with --repair or --journal.")
     ] = False,
-    key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The network's key file, made by roamcast key new.", path_type=Path)
+    ] = None,
     identity: Annotated[
-        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
+        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.", path_type=Path)
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     peer_datagrams_per_s: Annotated[

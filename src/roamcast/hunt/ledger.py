@@ -34,7 +34,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     file: str = ""  # the shrunk case
 
 
-class Total(msgspec.Struct):
+class LedgerTotal(msgspec.Struct):
     """Sums over a protocol, or over all."""
 
     cases: int = 0
@@ -48,7 +48,7 @@ class Total(msgspec.Struct):
     promised: int = 0
     wall_s: float = 0.0
 
-    def add(self, other: "Total") -> None:
+    def add(self, other: "LedgerTotal") -> None:
         for name in ("cases", "node_hours", "open", "repeated", "owed", "paid", "promised", "wall_s"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults = dict(Counter(self.faults) + Counter(other.faults))
@@ -89,18 +89,18 @@ class Ledger:
         with self._mended_path.open("ab") as file:
             file.write(msgspec.json.encode(entry.file) + b"\n")
 
-    def totals(self) -> dict[str, Total]:
+    def totals(self) -> dict[str, LedgerTotal]:
         """By protocol, and `all`."""
-        totals: dict[str, Total] = {"all": Total()}
+        totals: dict[str, LedgerTotal] = {"all": LedgerTotal()}
         still_open = {entry.file for entry in self.open_failures()}
         for entry in self.entries:
             for name in (entry.protocol, "all"):
-                totals.setdefault(name, Total()).add(_total(entry, entry.file in still_open))
+                totals.setdefault(name, LedgerTotal()).add(_total(entry, entry.file in still_open))
         return totals
 
 
-def _total(entry: LedgerEntry, is_open: bool) -> Total:
-    return Total(
+def _total(entry: LedgerEntry, is_open: bool) -> LedgerTotal:
+    return LedgerTotal(
         cases=1,
         node_hours=entry.node_hours,
         faults=entry.faults,

@@ -13,7 +13,7 @@ import msgspec
 
 from roamcast.errors import ConfigurationError
 from roamcast.hunt.fuzz import Counts
-from roamcast.hunt.ledger import Ledger, Total
+from roamcast.hunt.ledger import Ledger, LedgerTotal
 from roamcast.hunt.live import LiveEntry, read_live
 
 GOAL_NODE_HOURS = 50_000
@@ -30,7 +30,7 @@ class HuntRecord(msgspec.Struct, frozen=True):
 
     sources: str  # digest of what was run last
     with_sources: int  # cases that were judged with these
-    totals: dict[str, Total]  # by protocol, and `all`
+    totals: dict[str, LedgerTotal]  # by protocol, and `all`
     fuzzed: dict[str, Counts] = {}
     mutants: list[dict[str, Any]] = []
     live: list[LiveEntry] = []
@@ -61,12 +61,12 @@ def write_records(records: dict[int, HuntRecord], path: Path) -> None:
 
 def hunt_page(records: dict[int, HuntRecord], found: str = "") -> str:
     """The page as Markdown; `found` tells what was found and mended on the way."""
-    totals = {ALL: Total()}
+    totals = {ALL: LedgerTotal()}
     fuzzed: dict[str, Counts] = {}
     mutants: dict[str, dict[str, Any]] = {}
     for record in records.values():
         for name, total in record.totals.items():
-            totals.setdefault(name, Total()).add(total)
+            totals.setdefault(name, LedgerTotal()).add(total)
         for name, counts in record.fuzzed.items():
             fuzzed.setdefault(name, Counts()).add(counts)
         mutants.update({each["name"]: each for each in record.mutants})
@@ -153,7 +153,7 @@ def _mutants(results: list[dict[str, Any]]) -> list[str]:
     return ["", "## Seeded bugs", "", text, "`make mutants` does this.", "", *head, *rows]
 
 
-def _goals(total: Total, records: dict[int, HuntRecord]) -> list[str]:
+def _goals(total: LedgerTotal, records: dict[int, HuntRecord]) -> list[str]:
     faults = sum(total.faults.values())
     latest = list(records.values())[-1].sources if records else ""
     current = sum(record.with_sources for record in records.values() if record.sources == latest)
@@ -173,7 +173,7 @@ def _goals(total: Total, records: dict[int, HuntRecord]) -> list[str]:
     ]
 
 
-def _by_protocol(totals: dict[str, Total]) -> list[str]:
+def _by_protocol(totals: dict[str, LedgerTotal]) -> list[str]:
     rows = [
         f"| {name} | {total.cases:,} | {total.node_hours:,.1f} | {sum(total.faults.values()):,} | {total.promised:,} | "
         f"{sum(total.failures.values()):,} | {total.open:,} |"
@@ -183,13 +183,13 @@ def _by_protocol(totals: dict[str, Total]) -> list[str]:
     return ["## By protocol", "", *head, *rows]
 
 
-def _faults(total: Total) -> list[str]:
+def _faults(total: LedgerTotal) -> list[str]:
     text = "Incidents, and every message and timer that one of them hit, count as one fault each."
     rows = [f"| {what} | {count:,} |" for what, count in sorted(total.faults.items())]
     return ["## Faults by kind", "", text, "", "| fault | injected |", "|---|---:|", *rows]
 
 
-def _failures(totals: dict[str, Total]) -> list[str]:
+def _failures(totals: dict[str, LedgerTotal]) -> list[str]:
     kinds = [(name, kind, count) for name, total in sorted(totals.items()) for kind, count in total.failures.items()]
     if not kinds:
         return ["## Failures", "", "None."]

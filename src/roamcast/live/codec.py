@@ -43,6 +43,7 @@ LENGTH_BYTES = 2  # before each message of a batch
 
 _HEADER = Struct(">BBIBIIQ")
 HEADER_BYTES = _HEADER.size
+_KIND_AT = 6
 _SENDER_AT = 7
 _RECEIVER_AT = 11
 _TO_EVERYBODY = EVERYBODY.to_bytes(4, "big") + bytes(8)  # receiver and sequence of what is for all neighbours
@@ -114,7 +115,8 @@ class Codec:
         self.encode_message: Callable[[Message], bytes] = encoder.encode
         self._decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(messages | Fragment)
         begin = _HEADER.pack(MAGIC, VERSION, self._network, DatagramKind.BROADCAST, 0, 0, 0)
-        self._broadcast = begin[:_SENDER_AT]  # how a datagram with one broadcast begins
+        self._broadcast = begin[:_SENDER_AT]  # how a datagram with one broadcast begins,
+        self._beacon = begin[:_KIND_AT] + bytes([DatagramKind.BEACON])  # and a beacon
 
     def encode(self, datagram: Datagram, body: bytes | None = None) -> bytes:
         """The bytes; `body` is the message if it has been encoded already."""
@@ -149,12 +151,15 @@ class Codec:
         return data[HEADER_BYTES:] if is_one else None
 
     def decode(self, data: bytes) -> Datagram | DropReason:
-        if data.startswith(self._broadcast) and data[_RECEIVER_AT:HEADER_BYTES] == _TO_EVERYBODY:  # as most do
+        if data[_RECEIVER_AT:HEADER_BYTES] == _TO_EVERYBODY:  # two short ways, for what arrives most
             sender = int.from_bytes(data[_SENDER_AT:_RECEIVER_AT], "big")
-            if sender <= ADDRESS_MAX and len(data) <= DATAGRAM_BYTES_MAX:
+            if data.startswith(self._broadcast) and sender <= ADDRESS_MAX and len(data) <= DATAGRAM_BYTES_MAX:
                 message = self.decode_message(data[HEADER_BYTES:])
-                if message is not None:
-                    return Datagram(DatagramKind.BROADCAST, sender, message=message)
+                if message is None:
+                    return DropReason.MALFORMED_BODY
+                return Datagram(DatagramKind.BROADCAST, sender, message=message)
+            if data.startswith(self._beacon) and sender <= ADDRESS_MAX and len(data) == HEADER_BYTES:
+                return Datagram(DatagramKind.BEACON, sender)
         if len(data) > DATAGRAM_BYTES_MAX:
             return DropReason.OVERSIZED
         if not data:

@@ -1,10 +1,11 @@
 """How nodes find each other without a list of peers.
 
 A node sends a beacon over every group of every interface: three soon after it starts or an interface comes up, then one
-every `BEACON_PERIOD_S`, of which all but each `FULL_EVERY`-th go only over the groups that reach its neighbours. A
-beacon is a bare datagram, sealed like all others. A node that hears a neighbour for the first time answers with its
-own beacons within `ANSWER_S`, at most one answer per `ANSWER_PERIOD_S`, so two nodes know each other after one
-exchange. A neighbour that was not heard for `EXPIRY_S` is forgotten.
+every `FULL_PERIOD_S`. In between it is heard over the groups that reach its neighbours at least every
+`BEACON_PERIOD_S`: if it has not broadcast anything for so long, it sends a beacon over these. A beacon is a bare
+datagram, sealed like all others. A node that hears a neighbour for the first time answers with its own beacons within
+`ANSWER_S`, at most one answer per `ANSWER_PERIOD_S`, so two nodes know each other after one exchange. A neighbour that
+was not heard for `EXPIRY_S` is forgotten.
 
 The same object opens and closes ports as interfaces come and go, tells the link where a broadcast has to go
 (`paths.py`), limits frames to what the smallest interface carries, and reports what happens as notices. Static links
@@ -12,6 +13,7 @@ get beacons too, so their ends are noticed in the same way.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from random import Random
 
@@ -24,11 +26,12 @@ from roamcast.live.host import UdpHost
 from roamcast.live.interfaces import InterfaceWatch, exists, present
 from roamcast.live.journal import Journal
 from roamcast.live.notices import Level, Notice
-from roamcast.live.paths import Paths
+from roamcast.live.paths import Novelty, Paths
 from roamcast.live.ports import Ports
 
 BEACON_PERIOD_S = 2.0
-FULL_EVERY = 4
+SHORTEST_S, LONGEST_S = 0.9 * BEACON_PERIOD_S, 1.1 * BEACON_PERIOD_S
+FULL_PERIOD_S = 9.0  # at most
 BURST_S = (0.2, 0.4, 0.8)  # between the first beacons
 ANSWER_S = 0.1
 ANSWER_PERIOD_S = 0.5
@@ -77,7 +80,7 @@ class NeighbourDiscovery:
         self._answer: asyncio.TimerHandle | None = None
         self._answered_s = 0.0
         self._burst: list[float] = []
-        self._beacons = 0
+        self._full_s = 0.0  # when the next beacon over all groups is due
         self._mentions = float(MENTIONS_MAX)
         self._mentioned_s = self._loop.time()
         self._warned_s: dict[str, float] = {}
@@ -173,10 +176,10 @@ class NeighbourDiscovery:
             if "%" in source[0]:  # our own echoes do not come so far
                 self._warn_of_namesake(source, now_s)
             return
-        is_neighbour = node in self.paths
-        if not self.paths.heard(node, group, now_s):
+        novelty = self.paths.heard(node, group, now_s)
+        if novelty is None:
             return
-        if not is_neighbour:
+        if novelty is Novelty.NODE:
             where = f"{source[0]} port {source[1]}"
             fields = {"node": node, "host": source[0], "port": source[1]}
             self._mention(Notice(Level.INFO, "neighbour", f"neighbour {node} is here, at {where}", fields))
@@ -215,14 +218,23 @@ class NeighbourDiscovery:
         self._beacon = self._loop.call_soon(self._tick)
 
     def _tick(self) -> None:
-        self._beacons += 1
-        self._send_beacons(everywhere=bool(self._burst) or self._beacons % FULL_EVERY == 0)
+        now_s = time.monotonic()
+        period_s = self._random.uniform(SHORTEST_S, LONGEST_S)
+        silent_s = now_s - self._host.link.broadcast_s
+        if self._burst or now_s + LONGEST_S > self._full_s:  # before the next beacon is due
+            self._send_beacons(everywhere=True)
+            self._full_s = now_s + FULL_PERIOD_S
+        elif silent_s >= SHORTEST_S:
+            self._send_beacons(everywhere=False)
+        else:
+            period_s -= silent_s
+        if self._burst:
+            period_s = self._burst.pop()
         self._expire()
         notice = self._diagnosis.examine(self._host.now(), len(self.paths), self._journal.lost)
         if notice is not None:
             self._notify(notice)
-        period_s = self._burst.pop() if self._burst else BEACON_PERIOD_S
-        self._beacon = self._loop.call_later(period_s * self._random.uniform(0.9, 1.1), self._tick)
+        self._beacon = self._loop.call_later(period_s, self._tick)
 
     def _send_beacons(self, *, everywhere: bool) -> None:
         """One for each group, each sealed for itself, so that others learn all groups over which they hear us."""

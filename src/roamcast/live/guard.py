@@ -8,6 +8,7 @@ is proved; interests in a foreign language are dropped all the same, as no proto
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,10 +19,10 @@ from roamcast.interests import Interest
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, DatagramKind, DropReason
 from roamcast.live.credentials import Credentials
 from roamcast.live.herald import CredentialAnnouncement, Herald
-from roamcast.live.identity import Certificate, Identity, own_certificate
+from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, own_certificate
 from roamcast.live.keys import KeyRing
 from roamcast.live.quotas import Quota, Quotas
-from roamcast.live.sealing import Sealer
+from roamcast.live.sealing import SEAL_BYTES, Sealer
 from roamcast.live.signing import Signer, Verifier, signer_of
 from roamcast.protocols.api import Message
 from roamcast.protocols.contents import Contents
@@ -142,6 +143,11 @@ class Guard:
         """What makes a sealed datagram of a plain one; None: they leave plain."""
         return None if self._sealer is None else self._sealer.seal
 
+    @property
+    def bytes_added(self) -> int:
+        """What seal and signature add to a datagram."""
+        return 0 if self._sealer is None else SEAL_BYTES + (0 if self._credentials is None else SIGNATURE_BYTES)
+
     def sign(self, event: Event) -> Event:
         """Signs an event that the application publishes."""
         if self._signer is None or self._credentials is None or self._verifier is None:
@@ -171,14 +177,14 @@ class Guard:
 
     # -- In ------------------------------------------------------------------------------------------------------
 
-    def open(self, data: bytes, again: Callable[[], None]) -> tuple[int | None, bytes] | None:
+    def open(self, data: bytes, again: Callable[..., None], *origin: Any) -> tuple[int | None, bytes] | None:
         """The proved sender of a datagram, if there is a key, and the plain datagram; None: it was dropped, or waits
-        for a certificate and comes `again`."""
+        for a certificate and then comes `again`, with its `origin`."""
         if self._sealer is None:
             return None, data
         if self._credentials is None:
-            unsigned = self._sealer.open(data)
-            if isinstance(unsigned, DropReason):
+            unsigned = self._sealer.open_unsigned(data)
+            if not isinstance(unsigned, tuple):
                 self._lost(unsigned)
                 return None
             if not self._quotas.allows(unsigned[0], len(data), self._now()):
@@ -198,7 +204,8 @@ class Guard:
             if reason is not None:  # it may have brought the certificate of who sent it
                 reason = self._sealer.accept(opened)
         if reason is DropReason.UNKNOWN_SENDER and self._herald is not None:
-            self._herald.want(opened.sender, again, lambda: self._lost(DropReason.UNKNOWN_SENDER))
+            resume = partial(again, data, *origin)
+            self._herald.want(opened.sender, resume, lambda: self._lost(DropReason.UNKNOWN_SENDER))
             return None
         if reason is None and not self._quotas.allows(opened.sender, len(data), self._now()):
             reason = DropReason.QUOTA

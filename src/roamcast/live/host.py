@@ -8,6 +8,10 @@ No peer can end a node. An exception out of the handling of one message drops th
 to the application with the datagram that caused it. `PeerError` means that the message made no sense, which is a peer's
 fault and only counted. A protocol that fails `FAILURES_MAX` times within `FAILURES_WITHIN_S`, or once in a timer or a
 command of the application, is in a state that it cannot leave by itself: it is replaced by a new one, with a new life.
+
+Beacons are in no hurry, and most of what a node hears that has nothing to do. They wait for each other, because to
+handle several in a row costs a third of handling each by itself. A beacon is as long as an acknowledgement, so nothing
+waits while one is expected.
 """
 
 import asyncio
@@ -26,17 +30,19 @@ from roamcast.delivery.messages import KINDS as DELIVERY_KINDS
 from roamcast.errors import PeerError
 from roamcast.events import NO_EVENT, Event
 from roamcast.live.activity import Activity
-from roamcast.live.codec import FRAME_BYTES_MAX, Codec, DropReason
+from roamcast.live.codec import FRAME_BYTES_MAX, HEADER_BYTES, Codec, DropReason
 from roamcast.live.endpoints import Endpoint
 from roamcast.live.guard import Guard
 from roamcast.live.journal import Journal
 from roamcast.live.link import UdpLink
-from roamcast.live.ports import DATAGRAM_READ_BYTES, DRAIN_MAX
+from roamcast.live.reading import DatagramReader
 from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Host, Message, Point, Protocol, Site, Timer
 from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
 from roamcast.seeds import Random
 
+BEACONS_WAIT_S = 0.2
+BEACONS_MAX = 64
 FAILURES_MAX = 5
 FAILURES_WITHIN_S = 10.0
 
@@ -106,6 +112,9 @@ class UdpHost(Host):
         self._guard = guard  # None: datagrams are plain, and nothing is checked
         self._checks_events = guard is not None and guard.checks_events
         self._seal = None if guard is None else guard.seal
+        self._beacon_bytes = HEADER_BYTES + (0 if guard is None else guard.bytes_added)
+        self._beacons: list[tuple[bytes, Endpoint, Endpoint | None]] = []  # that wait, as they arrived
+        self._beacons_due: asyncio.TimerHandle | None = None
         self._failed_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the protocol failed last
         self._is_closed = False
         self._is_receiving = False  # a datagram is being handled; then deliveries are handed out
@@ -207,31 +216,36 @@ class UdpHost(Host):
     def listen(self, endpoint: socket.socket) -> None:
         """Takes over the socket for static links."""
         self._socket = endpoint
-        self._loop.add_reader(endpoint, self._drain, endpoint)
+        self._loop.add_reader(endpoint, DatagramReader(endpoint, self._linked, self._journal.system_refused).read)
 
-    def _drain(self, endpoint: socket.socket) -> None:
-        """Reads what has arrived in one go; the loop comes back if there is more."""
-        for _ in range(DRAIN_MAX):
-            try:
-                data, source = endpoint.recvfrom(DATAGRAM_READ_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:  # an earlier datagram was refused: no listener
-                self._journal.system_refused()
-                continue
-            sender = (source[0], source[1])
-            if self.linked is None or sender in self.linked:
-                self.receive(data, sender)
-            else:
-                self._journal.frame_lost(DropReason.UNLINKED)
-            if self._is_closed:
-                return
+    def _linked(self, data: bytes, source: Endpoint) -> None:
+        """Takes a datagram that came over a static link."""
+        source = source[:2]  # in IPv6 there is more
+        if self.linked is None or source in self.linked:
+            self.receive(data, source)
+        else:
+            self._journal.frame_lost(DropReason.UNLINKED)
 
     def receive(self, data: bytes, source: Endpoint, group: Endpoint | None = None) -> None:
         """Takes a datagram that was sent to `group`, or to this node alone."""
+        if len(data) == self._beacon_bytes and not self.link.waiting and len(self._beacons) < BEACONS_MAX:
+            self._beacons.append((data, source, group))
+            if self._beacons_due is None:
+                self._beacons_due = self._loop.call_later(BEACONS_WAIT_S, self._take_beacons)
+        else:
+            self._take(data, source, group)
+
+    def _take_beacons(self) -> None:
+        self._beacons_due = None
+        beacons, self._beacons = self._beacons, []
+        for beacon in beacons:
+            if not self._is_closed:
+                self._take(*beacon)
+
+    def _take(self, data: bytes, source: Endpoint, group: Endpoint | None) -> None:
         sealed_by: int | None = None
         if self._guard is not None:
-            opened = self._guard.open(data, lambda: self.receive(data, source, group))
+            opened = self._guard.open(data, self._take, source, group)
             if opened is None or self._is_closed:
                 return
             sealed_by, data = opened
@@ -294,6 +308,8 @@ class UdpHost(Host):
         """Nothing is called from here on."""
         self.link.close()
         self._is_closed = True
+        if self._beacons_due is not None:
+            self._beacons_due.cancel()
         for timer in list(self._timers):
             self.cancel_timer(timer)
         if self._socket is not None:

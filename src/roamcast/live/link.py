@@ -131,6 +131,11 @@ class UdpLink:
         if self._pause is not None:
             self._pause.cancel()
 
+    @property
+    def broadcast_s(self) -> float:
+        """When a broadcast last left, on the monotonic clock, to within `WINDOW_S`."""
+        return self._window_ends_s - WINDOW_S
+
     def beacon(self, endpoints: Sequence[Endpoint]) -> None:
         """Tells those who hear one of these endpoints that this node is here."""
         self._transmit(self._codec.encode(Datagram(DatagramKind.BEACON, self._address)), endpoints)
@@ -153,7 +158,7 @@ class UdpLink:
         and its messages, which the host passes to `pass_on` one by one, so that a bad one does not take the others
         with it."""
         datagram = self._codec.decode(data)
-        if isinstance(datagram, DropReason):
+        if not isinstance(datagram, Datagram):
             self._journal.frame_lost(datagram)
             return NOBODY, ()
         sender = datagram.sender

@@ -6,10 +6,16 @@ broadcast takes the fewest groups of each interface that reach every neighbour t
 """
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 
 from roamcast.live.endpoints import Endpoint
 
 NODES_MAX = 4096
+
+
+class Novelty(Enum):
+    NODE = "node"  # it was not heard before
+    GROUP = "group"  # it was, but not over this group
 
 
 class _Heard:
@@ -37,19 +43,21 @@ class Paths:
     def forget(self, node: int) -> None:
         self._nodes.pop(node, None)
 
-    def heard(self, node: int, group: Endpoint | None, now_s: float) -> bool:
-        """A datagram of the node arrived; true if it is the first, or the first over this group."""
+    def heard(self, node: int, group: Endpoint | None, now_s: float) -> Novelty | None:
+        """A datagram of the node arrived; what is new about that."""
+        novelty = None
         heard = self._nodes.get(node)
-        is_new = heard is None
         if heard is None:
+            novelty = Novelty.NODE
             if len(self._nodes) >= NODES_MAX:
                 del self._nodes[min(self._nodes, key=lambda each: self._nodes[each].last_s)]
             heard = self._nodes[node] = _Heard()
         heard.last_s = now_s
         if group is not None:
-            is_new = is_new or group not in heard.groups
+            if novelty is None and group not in heard.groups:
+                novelty = Novelty.GROUP
             heard.groups[group] = now_s
-        return is_new
+        return novelty
 
     def expire(self, before_s: float, groups_before_s: float) -> list[int]:
         """Forgets neighbours, and groups of neighbours, that were not heard since then; returns those neighbours."""

@@ -23,9 +23,8 @@ import msgspec
 
 from roamcast.live.endpoints import RECEIVE_BUFFER_BYTES, Endpoint
 from roamcast.live.interfaces import Interface
+from roamcast.live.reading import DatagramReader
 
-DRAIN_MAX = 64  # datagrams that are taken from a socket before others get their turn
-DATAGRAM_READ_BYTES = 2048  # a longer one is cut, and oversized still
 _IP_MULTICAST_ALL = 49  # of linux/in.h: without it a socket hears groups that others joined, on any interface
 _IPV6_MULTICAST_ALL = 29  # of linux/in6.h
 
@@ -70,7 +69,11 @@ class Port:
 
     def listen(self, loop: asyncio.AbstractEventLoop, arrived: Arrived) -> None:
         for each, group in ((self._own, None), *self._listening):
-            loop.add_reader(each, self._drain, each, group, arrived)
+
+            def take(data: bytes, source: tuple[str, int], group: Endpoint | None = group) -> None:
+                arrived(data, source[0].partition("%")[0], source[1], group)
+
+            loop.add_reader(each, DatagramReader(each, take, lambda: None).read)
 
     def send(self, data: bytes, host: str, number: int) -> None:
         """Raises `OSError` if the system does not take it."""
@@ -135,18 +138,6 @@ class Port:
             made.bind((host, number, 0, self.interface.index))
         else:
             made.bind((host, number))
-
-    def _drain(self, sock: socket.socket, group: Endpoint | None, arrived: Arrived) -> None:
-        for _ in range(DRAIN_MAX):
-            try:
-                data, source = sock.recvfrom(DATAGRAM_READ_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:  # an earlier datagram was refused, or the interface went down
-                continue
-            arrived(data, source[0].partition("%")[0], source[1], group)
-            if sock.fileno() < 0:  # closed by what arrived
-                return
 
 
 def _set_on_linux(listening: socket.socket, level: int, option: int) -> None:

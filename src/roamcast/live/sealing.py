@@ -173,17 +173,17 @@ class Sealer:
     def open(self, data: bytes) -> tuple[int, bytes] | DropReason:
         """The sender and its datagram, or why this is not to be trusted."""
         if self._credentials is None:
-            return self._open_unsigned(data)
+            return self.open_unsigned(data)
         opened = self.decrypt(data)
         if isinstance(opened, DropReason):
             return opened
         reason = self.accept(opened)
         return (opened.sender, opened.datagram) if reason is None else reason
 
-    def _open_unsigned(self, data: bytes) -> tuple[int, bytes] | DropReason:
+    def open_unsigned(self, data: bytes) -> tuple[int, bytes] | DropReason:
         """`decrypt` and `accept` where the seal is all there is to check, in one go."""
         unsealed = self._unsealed(data)
-        if isinstance(unsealed, DropReason):
+        if not isinstance(unsealed, tuple):
             return unsealed
         sender, life, instance, counter, inside = unsealed
         return (sender, inside) if self._is_new(sender, life, instance, counter) else DropReason.REPLAYED
@@ -217,7 +217,7 @@ class Sealer:
         """What a member of a network with an authority has sealed. Who it was, and whether this is a replay, is still
         to be asked."""
         unsealed = self._unsealed(data)
-        if isinstance(unsealed, DropReason):
+        if not isinstance(unsealed, tuple):
             return unsealed
         sender, life, instance, counter, inside = unsealed
         header = data[:HEADER_BYTES]

@@ -417,10 +417,25 @@ class Simulation(Oracle):
         if payload is None:
             payload = self._payloads[size] = bytes(size)
         number = event_id(node, self._published[node])
-        event = Event(number, now, content, payload, cause, self._utility, self._signature)  # by name is slower
+        event = Event(
+            id=number,
+            time_s=now,
+            content=content,
+            payload=payload,
+            cause=cause,
+            utility=self._utility,
+            signature=self._signature,
+        )
         chains = None if self._causal is None else self._causal.published(event)
         shortest_hops = self.topology.distances(node)
-        self.recorder.published(now, event, self._language, chains, shortest_hops, self._canonical_utility)
+        self.recorder.published(
+            now,
+            event,
+            language=self._language,
+            chains=chains,
+            shortest_hops=shortest_hops,
+            utility=self._canonical_utility,
+        )
         waited_s = 0.0 if self._causal is None else self._causal.waited_s(event)
         if waited_s:
             self.recorder.add(waited_row(now, event, waited_s))

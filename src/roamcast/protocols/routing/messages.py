@@ -37,15 +37,15 @@ class Rreq(Message, frozen=True, tag=0):
     def onward(self, destination_sequence: Sequence | None) -> "Rreq":
         """As a relay repeats it, demanding what the relay knows to be newest."""
         return Rreq(  # every node repeats every request once, and `replace` is slow
-            self.ttl - 1,
-            self.hops + 1,
-            self.request_id,
-            self.destination,
-            destination_sequence,
-            self.originator,
-            self.originator_sequence,
-            self.gratuitous,
-            self.destination_only,
+            ttl=self.ttl - 1,
+            hops=self.hops + 1,
+            request_id=self.request_id,
+            destination=self.destination,
+            destination_sequence=destination_sequence,
+            originator=self.originator,
+            originator_sequence=self.originator_sequence,
+            gratuitous=self.gratuitous,
+            destination_only=self.destination_only,
         )
 
 
@@ -92,7 +92,14 @@ class Routed(Message, Generic[PayloadT], frozen=True, tag=4):
 
     def onward(self) -> "Routed[PayloadT]":
         """As a relay passes it on."""
-        return Routed(self.source, self.destination, self.hops + 1, self.attempt, self.payload, self.signature)
+        return Routed(  # `replace` is slow
+            source=self.source,
+            destination=self.destination,
+            hops=self.hops + 1,
+            attempt=self.attempt,
+            payload=self.payload,
+            signature=self.signature,
+        )
 
     def again(self) -> "Routed[PayloadT]":
         """The packet as it is sent again after its link broke."""
