@@ -29,6 +29,7 @@ CORPUS = Path("tests/hunt/corpus")
 FIRED = 1000  # datagrams between two looks at the clock
 PROGRESS_S = 10.0
 RUNS = 100  # if nothing is asked for
+LONGEST_MIN = 0.1  # node-hours; there is no end to looking for cases that are hardly ever drawn
 
 
 @app.callback()
@@ -37,6 +38,9 @@ def hunt(
     protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     runs: Annotated[int | None, typer.Option(help="Judge this many cases more.", show_default=False)] = None,
     hours: Annotated[float | None, typer.Option(help="Hunt for this long.", show_default=False)] = None,
+    longest: Annotated[
+        float | None, typer.Option(help="Leave out cases of more node-hours.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides all cases.")] = 1,
     jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.")] = 0,
     master: Annotated[str | None, typer.Option(help="Hunt on this Spark master instead.", show_default=False)] = None,
@@ -55,12 +59,14 @@ def hunt(
         raise ConfigurationError(f"runs = {runs}: must be at least 0")
     if hours is not None and hours <= 0:
         raise ConfigurationError(f"hours = {hours:g}: must be above 0")
+    if longest is not None and longest < LONGEST_MIN:
+        raise ConfigurationError(f"longest = {longest:g}: must be at least {LONGEST_MIN:g}")
     protocols = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
     ledger = Ledger(out, seed)
     for entry in retry_open(ledger):
         typer.echo(f"roamcast: mended: {entry.file} ({entry.failure})", err=True)
     runs = RUNS if runs is None and hours is None else runs
-    limit = Limit(runs, None if hours is None else monotonic() + 3600 * hours)
+    limit = Limit(runs, None if hours is None else monotonic() + 3600 * hours, longest)
     if master is None:
         entries = hunt_on_cores(ledger, protocols, limit, jobs or os.cpu_count() or 1)
     else:
@@ -100,6 +106,9 @@ def replay(
 def fuzz(
     protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     hours: Annotated[float, typer.Option(help="How long, for all protocols together.")] = 1.0,
+    datagrams: Annotated[
+        int | None, typer.Option(help="This many for each protocol instead.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides all datagrams.")] = 1,
     corpus: Annotated[Path, typer.Option(help="The messages to begin with, a file per protocol.")] = CORPUS,
     out: Annotated[Path | None, typer.Option(help="Add the counts to fuzz.json here, for the page.")] = None,
@@ -113,14 +122,14 @@ def fuzz(
         path = corpus / f"{name}.txt"
         fuzzer = Fuzzer(name, Corpus.read(path), seed)
         until_s = monotonic() + 3600 * hours / len(names)
-        while monotonic() < until_s:
+        while fuzzer.counts.decoded < datagrams if datagrams is not None else monotonic() < until_s:
             fuzzer.fire(FIRED)
         counts[name] = fuzzer.counts
+        if out is not None:
+            add_counts({name: fuzzer.counts}, out / "fuzz.json")
         typer.echo(f"roamcast: {name}: {fuzzer.counts.decoded:,} datagrams", err=True)
         if keep:
             fuzzer.corpus.write(path)
-    if out is not None:
-        add_counts(counts, out / "fuzz.json")
     if as_json:
         print_json(counts)
         return

@@ -206,11 +206,11 @@ class LiveNode:
         if lives.trouble:
             text = f"{lives.trouble}; lives and event numbers follow the clock, which must not go back (--state DIR)"
             on_notice(Notice(Level.WARNING, "no-state", text))
+        node._flush()  # now, because writing takes longer than the protocol needs to start
         if before_start is not None:
             await before_start()
         guard.start(host.link.announce, host.random)
         host.protocol.start()
-        node._flush()
         return node
 
     def advertise(self, interest: Interest) -> None:
