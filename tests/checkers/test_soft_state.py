@@ -10,11 +10,13 @@ from roamcast.checkers.soft_state import (
     check_cursor_bounds,
     check_mesh_bounds,
     check_mesh_expiry,
+    check_rendezvous,
     check_shelf_bounds,
     check_shelf_expiry,
 )
 from roamcast.checkers.trees_at_rest import check_one_tree, check_roots_exist
 from roamcast.protocols.api import NOBODY
+from roamcast.protocols.georendezvous.messages import SUBSCRIPTION, key_of
 from roamcast.world.radio.medium import Frame
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Mobility, Run, Scenario, Workload
@@ -75,6 +77,19 @@ def test_a_shelf_that_keeps_an_entry_too_long_is_found() -> None:
     kept.expires_s = -100.0
     with pytest.raises(InvariantError, match="keeps an entry"):
         check_shelf_expiry(simulation)
+
+
+def test_a_subscriber_that_a_rendezvous_point_has_lost_is_found() -> None:
+    simulation = lived("georendezvous")
+    check_rendezvous(simulation)
+    bucket, followed = next(iter(nodes(simulation)[4].subscriber.followed.items()))
+    key = key_of(bucket, followed.points[0])
+    for node in nodes(simulation):
+        shelf = node.table.store.shelf(key)
+        if shelf is not None and (4, SUBSCRIPTION) in shelf.kept:
+            shelf.remove((4, SUBSCRIPTION))
+    with pytest.raises(InvariantError, match=f"subscription of 4 at point {followed.points[0]} of {bucket}"):
+        check_rendezvous(simulation)
 
 
 def test_cursors_without_bounds_are_found() -> None:

@@ -52,7 +52,7 @@ def printed_config(*arguments: str) -> dict[str, Any]:
         ("peer = '127.0.0.1:9'", "'peer' must be a list"),
         ("plain = 'yes'", "'plain' must be true or false"),
         ("set = 5", "'set' must be a table"),
-        ("address = 'x'", "Invalid value for '--address': Input should be a valid integer"),
+        ("address = 'x'", "Invalid value for '--address': "),
         ("address = ", "is not TOML"),
         ("peer = ['nowhere']", "--peer: 'nowhere' is not an endpoint"),
         ("port = 0", "--port = 0: must be between 1 and 65535"),

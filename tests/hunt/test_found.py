@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roamcast.checkers import check_deliveries
+from roamcast.checkers import InvariantError, OwnWords, check_deliveries
 from roamcast.hunt.accountant import account
 from roamcast.hunt.draw import HUNTED
 from roamcast.interests import Intervals
@@ -16,12 +16,13 @@ from roamcast.protocols.odmrp.routes import Route
 from roamcast.protocols.trees.messages import Subscription
 from roamcast.protocols.trees.standing import NEWBORN
 from roamcast.protocols.trees.tree import TreeProtocol
+from roamcast.protocols.waymark.records import LIFE_BITS
 from roamcast.testing import TinyNet, line
 from roamcast.testing.host import TestHost as Host
 from roamcast.world.incident import Incident
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
-from roamcast.world.simulator import simulate
+from roamcast.world.simulator import Simulation, simulate
 
 
 @pytest.mark.parametrize("protocol", HUNTED)
@@ -126,3 +127,80 @@ def test_members_of_a_publisher_that_returns_read_its_first_list() -> None:
     assert route.renew(after, 9, None, 2.0)
     assert route.versions == {4: 66}
     assert route.channels == {4: 1}
+
+
+def test_a_life_that_outgrew_its_numbers_does_not_make_its_node_a_liar() -> None:
+    """A life of Waymark has room for `2**LIFE_BITS` records. After ten hours a node had issued more, crashed and came
+    back: for a while others held records newer than its own."""
+    positions_m = ((50.0, 50.0), (150.0, 50.0), (250.0, 50.0))
+    scenario = Scenario(
+        nodes=3,
+        area_m=(300.0, 100.0),
+        duration_s=150.0,
+        mobility=Mobility(model="static", positions_m=positions_m),
+        radio=Ideal(range_m=120.0),
+        faults=Faults(incidents=(Incident(what="crash", node=0, from_s=20.0, until_s=30.0),)),
+    )
+    simulation = Simulation(Run(scenario=scenario, protocol="waymark"))
+    checker = OwnWords()
+    simulation.run_until(10.0)
+    first: Any = simulation.protocols[0]
+    for _ in range(3 << LIFE_BITS):
+        first.records.reissue_where()
+    while simulation.scheduler.now < 150.0:
+        simulation.run_until(simulation.scheduler.now + 0.5)
+        checker(simulation)
+    second: Any = simulation.protocols[0]
+    assert second is not first
+    for node in (1, 2):
+        other: Any = simulation.protocols[node]
+        assert other.records.known[0].where_number == second.records.own.where_number, "its own word prevails"
+
+
+def test_a_record_that_no_life_has_issued_is_still_an_invention() -> None:
+    scenario = Scenario(nodes=3, area_m=(100.0, 100.0), duration_s=20.0, radio=Ideal(range_m=250.0))
+    simulation = Simulation(Run(scenario=scenario, protocol="waymark"))
+    checker = OwnWords()
+    simulation.run_until(10.0)
+    checker(simulation)
+    liar: Any = simulation.protocols[1]
+    liar.records.known[0].where_number += 1000
+    with pytest.raises(InvariantError, match="never issued"):
+        checker(simulation)
+
+
+def test_a_consumer_that_its_broker_forgot_in_the_middle_of_an_epoch_loses_nothing() -> None:
+    """Overlays: the consumer told its broker of another interest before it noticed. The broker took it for a new one
+    and counted its deliveries from 1 again. The consumer took these for old ones and acknowledged them."""
+    net: TinyNet[Any] = TinyNet(line(3), "overlays", {"brokers": "1"}, seed=1, language="intervals")
+    net.subscribe(0, Intervals.of((0, 100)))
+    net.node(2).advertise(Intervals.of((0, 1000)))
+    net.run(10.0)
+    for content in (1, 2, 3):
+        net.publish(2, content)
+    net.run(2.0)
+    assert net.contents(0) == [1, 2, 3]
+    net.node(1).broker.clients.drop(0)
+    net.subscribe(0, Intervals.of((500, 600)))
+    net.run(0.5)
+    for content in (4, 500):
+        net.publish(2, content)
+        net.run(0.5)
+    net.run(10.0)
+    assert net.contents(0) == [1, 2, 3, 4, 500]
+
+
+def test_an_event_under_an_old_number_begins_a_new_epoch() -> None:
+    """As before, but the numbers meet: the consumer has as many deliveries as its broker counts again."""
+    net: TinyNet[Any] = TinyNet(line(3), "overlays", {"brokers": "1"}, seed=1, language="intervals")
+    net.subscribe(0, Intervals.of((0, 100)))
+    net.node(2).advertise(Intervals.of((0, 1000)))
+    net.run(10.0)
+    net.publish(2, 1)
+    net.run(2.0)
+    net.node(1).broker.clients.drop(0)
+    net.subscribe(0, Intervals.of((500, 600)))
+    net.run(0.5)
+    net.publish(2, 2)
+    net.run(10.0)
+    assert net.contents(0) == [1, 2]

@@ -8,7 +8,19 @@ import pytest
 
 from roamcast.analysis.student import CONFIDENCE
 from roamcast.papers.estimate import Estimate, Observations, judge, together, verdict
-from roamcast.papers.figure import Bounds, Claim, Values, at_least, at_most
+from roamcast.papers.figure import (
+    Bounds,
+    Claim,
+    Extreme,
+    Places,
+    Statistic,
+    Values,
+    X,
+    at_least,
+    at_most,
+    largest,
+    least,
+)
 from roamcast.papers.sequential import planned
 
 SEEDS = range(1, 65)
@@ -60,6 +72,22 @@ def wrong(draw: Draw, confidence: float, draws: int = DRAWS) -> float:
     return failed / draws
 
 
+def everywhere(values: Values) -> dict[X, float]:
+    return values["mine"]
+
+
+def missed(statistic: Statistic, places: int = 9, seeds: int = 16) -> float:
+    """How often the interval of one look misses 1, which the statistic is in truth, as all places are alike."""
+    random = np.random.default_rng(11)
+    failed = 0
+    for _ in range(DRAWS):
+        rows = [("mine", float(x), seed, random.normal(1, 0.3)) for x in range(places) for seed in range(seeds)]
+        sample = Observations(pd.DataFrame(rows, columns=["curve", "x", "seed", "value"]))
+        _, low, high = bounds(sample.estimates([statistic])[0])
+        failed += not low <= 1 <= high
+    return failed / DRAWS
+
+
 def bounds(estimate: Estimate) -> tuple[float, float, float]:
     assert estimate.value is not None
     assert estimate.low is not None
@@ -70,6 +98,16 @@ def bounds(estimate: Estimate) -> tuple[float, float, float]:
 @pytest.mark.parametrize("draw", [normal, skewed])
 def test_stopping_when_a_claim_seems_decided_keeps_its_promise(draw: Draw) -> None:
     assert wrong(draw, planned(SEEDS).confidence) <= WRONG_MOST
+
+
+@pytest.mark.parametrize("extreme", [least, largest])
+def test_the_extreme_of_several_equal_values_keeps_the_promise(extreme: Callable[[Places], Extreme]) -> None:
+    honest = missed(extreme(everywhere))
+    assert honest <= WRONG_MOST
+
+
+def test_an_extreme_taken_without_saying_so_does_not() -> None:
+    assert missed(lambda values: min(everywhere(values).values())) > WRONG_MOST
 
 
 def test_looking_again_and_again_with_plain_intervals_does_not() -> None:

@@ -8,20 +8,20 @@ only through what these document for that purpose (`protocols/trees/tree.py`) an
 from roamcast.checkers.deliveries import check_deliveries, check_served
 from roamcast.checkers.trees import Agreement, CoverageChecker, check_coverage, check_no_cycles, check_roles
 from roamcast.checkers.watch import Checker, InvariantError, Watch
-from roamcast.checkers.waymark import check_bounds, check_no_circles, check_own_words
+from roamcast.checkers.waymark import OwnWords, check_bounds, check_no_circles
 
 __all__ = [
     "Agreement",
     "Checker",
     "CoverageChecker",
     "InvariantError",
+    "OwnWords",
     "Watch",
     "check_bounds",
     "check_coverage",
     "check_deliveries",
     "check_no_circles",
     "check_no_cycles",
-    "check_own_words",
     "check_roles",
     "check_served",
 ]

@@ -8,6 +8,7 @@ from collections import Counter
 
 from roamcast.checkers.watch import InvariantError
 from roamcast.protocols.georendezvous import GeoRendezvous
+from roamcast.protocols.georendezvous.messages import SUBSCRIPTION, key_of
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
 from roamcast.protocols.odmrp import Odmrp
 from roamcast.protocols.odmrp.parameters import OdmrpParameters
@@ -83,6 +84,21 @@ def check_shelf_expiry(simulation: Simulation) -> None:
             for (owner, _), kept in shelf.kept.items():
                 if kept.expires_s + custody_s < now_s:
                     raise InvariantError(f"{address} keeps an entry of {owner} that ended at {kept.expires_s:.2f} s")
+
+
+def check_rendezvous(simulation: Simulation) -> None:
+    """GeoRendezvous 2.4, in a network at rest: each point at which a node subscribes is kept by someone, and there the
+    node is among the subscribers."""
+    nodes = {node: p for node, p in enumerate(simulation.protocols) if isinstance(p, GeoRendezvous)}
+    present: set[tuple[str, int]] = set()
+    for protocol in nodes.values():
+        for shelf in protocol.table.store:
+            present.update((shelf.key, kept.owner) for kept in shelf.present(SUBSCRIPTION))
+    for address, protocol in nodes.items():
+        for bucket, followed in protocol.subscriber.followed.items():
+            for point in followed.points:
+                if (key_of(bucket, point), address) not in present:
+                    raise InvariantError(f"no node keeps the subscription of {address} at point {point} of {bucket}")
 
 
 def check_cursor_bounds(simulation: Simulation) -> None:

@@ -39,7 +39,7 @@ def golf_forum(
     seed: Annotated[int, typer.Option(help="Decides movements and scores.")] = 1,
     export: Annotated[
         Path | None,
-        typer.Option(help="Then write the course map with all that happened into this file."),
+        typer.Option(help="Then write the course map with all that happened into this file.", path_type=Path),
     ] = None,
     stay: Annotated[bool, typer.Option("--stay/--no-stay", help="Then go on until Ctrl-C.")] = True,
     name: Annotated[str | None, typer.Option(help="Whose device it is.")] = None,
@@ -53,7 +53,7 @@ def golf_forum(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
     config: Annotated[
         Path | None,
-        typer.Option(help="A TOML file with these options.", callback=from_file, is_eager=True),
+        typer.Option(help="A TOML file with these options.", callback=from_file, is_eager=True, path_type=Path),
     ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print these options as a file, and exit.")
@@ -64,9 +64,9 @@ def golf_forum(
     interfaces: Annotated[list[str] | None, typer.Option("--interface", help="Find neighbours there.")] = None,
     port: Annotated[int, typer.Option(help="UDP port on interfaces.")] = PORT,
     network: Annotated[str | None, typer.Option(help="Nodes of other networks are ignored.")] = None,
-    key: Annotated[Path | None, typer.Option(help="The network's key file.")] = None,
-    identity: Annotated[Path | None, typer.Option(help="This node's identity file.")] = None,
-    state: Annotated[Path | None, typer.Option(help="Where it remembers its lives.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The network's key file.", path_type=Path)] = None,
+    identity: Annotated[Path | None, typer.Option(help="This node's identity file.", path_type=Path)] = None,
+    state: Annotated[Path | None, typer.Option(help="Where it remembers its lives.", path_type=Path)] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
 ) -> None:

@@ -46,7 +46,12 @@ def node(
     context: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option(is_eager=True, callback=from_file, help="A TOML file with these options; options win over it."),
+        typer.Option(
+            is_eager=True,
+            callback=from_file,
+            help="A TOML file with these options; options win over it.",
+            path_type=Path,
+        ),
     ] = None,
     address: Annotated[
         int | None, typer.Option(help="This node's address, unique in its network. [default: that of --identity]")
@@ -75,7 +80,8 @@ def node(
     ] = None,
     language: Annotated[str, typer.Option(help="Of interests and events: topics, intervals or content.")] = "topics",
     schemas: Annotated[
-        list[Path] | None, typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.")
+        list[Path] | None,
+        typer.Option("--schema", help="content: an XML Schema with more event types; repeatable.", path_type=Path),
     ] = None,
     subscribe: Annotated[list[str] | None, typer.Option(help="An interest, as in fire/**; repeatable.")] = None,
     advertise: Annotated[list[str] | None, typer.Option(help="What it is going to publish; repeatable.")] = None,
@@ -90,12 +96,15 @@ def node(
         float,
         typer.Option(help="Share of a core that this node has, where something limits it. Its load is relative to it."),
     ] = 1.0,
-    trace: Annotated[Path | None, typer.Option(help="Write the trace as Parquet into this new directory.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write the trace as Parquet into this new directory.", path_type=Path)
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
             help="Where the node remembers its lives, so that no restart and no clock makes it repeat itself "
             "(~/.local/state/roamcast).",
+            path_type=Path,
         ),
     ] = None,
     repair: Annotated[
@@ -105,7 +114,8 @@ def node(
         Path | None,
         typer.Option(
             help="Repair, and keep events and subscriptions in this directory: the node gets what was published while "
-            "it was down, and nothing twice."
+            "it was down, and nothing twice.",
+            path_type=Path,
         ),
     ] = None,
     sync: Annotated[
@@ -116,9 +126,11 @@ def node(
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Show the events of each publisher in order; with --repair or --journal.")
     ] = False,
-    key: Annotated[Path | None, typer.Option(help="The network's key file, made by roamcast key new.")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The network's key file, made by roamcast key new.", path_type=Path)
+    ] = None,
     identity: Annotated[
-        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.")
+        Path | None, typer.Option(help="This node's identity file, made by roamcast key certify.", path_type=Path)
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Without a key, send off this machine all the same.")] = False,
     peer_datagrams_per_s: Annotated[
@@ -142,7 +154,8 @@ def node(
         str, typer.Option(help="Of the log: text, json, journal, or auto: journal where systemd reads it.")
     ] = "auto",
     held: Annotated[
-        bool, typer.Option("--held", hidden=True, help="Load everything, then wait for a line on standard input.")
+        bool,
+        typer.Option("--held", hidden=True, help="Load everything; begin when a line on standard input says so."),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(hidden=True, help="Of what the protocol draws, in tests. [default: the system's]")
@@ -222,9 +235,12 @@ class _Application:
         self._printer.close()
 
     async def _hold(self) -> None:
-        """Waits for a line, so that many nodes can begin at the same instant."""
+        """Waits for a line, and for the instant that it names, so that many nodes can begin at the same one."""
         self._printer.held()
-        await asyncio.get_running_loop().run_in_executor(None, _read_line)
+        loop = asyncio.get_running_loop()
+        line = await loop.run_in_executor(None, _read_line)
+        with contextlib.suppress(ValueError):  # an empty line: now
+            await asyncio.sleep(float(line) - loop.time())
 
     @contextlib.asynccontextmanager
     async def _doors(self, node: LiveNode) -> AsyncIterator[None]:
@@ -333,7 +349,7 @@ class _Application:
             case "publish" if rest:
                 content, payload = (rest, "") if language == "content" else rest.partition(" ")[::2]
                 event = node.publish(parse_content(language, content), payload.strip().encode())
-                self._printer.published(event, node.neighbours)
+                self._printer.published(event, node.neighbours, node.awaited())
             case "subscribe" if rest:
                 self._subscribe(node, parse_interest(language, rest))
             case "unsubscribe" if rest:
@@ -353,10 +369,12 @@ class _Application:
                 raise ConfigurationError(f"command: {line[:80]!r} is unknown; allowed: {COMMANDS}")
 
 
-def _read_line() -> None:
+def _read_line() -> bytes:
     """Reads no further than the end of the line."""
-    while os.read(0, 1) not in (b"\n", b""):
-        pass
+    line = b""
+    while (byte := os.read(0, 1)) not in (b"\n", b""):
+        line += byte
+    return line
 
 
 def _read_lines(loop: asyncio.AbstractEventLoop, handle: Callable[[str], None]) -> None:

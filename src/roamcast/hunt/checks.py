@@ -6,10 +6,10 @@ from roamcast.checkers import (
     Agreement,
     Checker,
     CoverageChecker,
+    OwnWords,
     check_bounds,
     check_no_circles,
     check_no_cycles,
-    check_own_words,
     check_roles,
 )
 from roamcast.checkers.floods import SentOnce
@@ -17,6 +17,7 @@ from roamcast.checkers.soft_state import (
     check_cursor_bounds,
     check_mesh_bounds,
     check_mesh_expiry,
+    check_rendezvous,
     check_shelf_bounds,
     check_shelf_expiry,
 )
@@ -109,6 +110,8 @@ def _georendezvous(case: Case, simulation: Simulation) -> Iterator[Checker]:
     yield check_shelf_bounds
     if _on_time(case):
         yield check_shelf_expiry
+    if case.settled_s is not None:
+        yield Late(case.settled_s, check_rendezvous)
 
 
 def _overlays(case: Case, simulation: Simulation) -> Iterator[Checker]:
@@ -116,6 +119,6 @@ def _overlays(case: Case, simulation: Simulation) -> Iterator[Checker]:
 
 
 def _waymark(case: Case, simulation: Simulation) -> Iterator[Checker]:
-    yield check_own_words
+    yield OwnWords()
     yield check_no_circles
     yield check_bounds

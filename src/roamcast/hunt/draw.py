@@ -6,7 +6,7 @@ loses nothing, and faults end early: from the time that the protocol promises (`
 Long networks live for hours, larger and with less traffic: what grows, leaks or wraps slowly shows there.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -43,7 +43,13 @@ JUDGED_S = 20.0  # how long a healed network is judged
 RANGE_M = 250.0
 COPIES_MAX = 100_000  # of events in a rough case if all of them were flooded; heavier load makes a shorter case
 EVENTS_LONG = 300  # in all, of a long case
+NODE_HOURS_MAX: dict[str, float] = {"georendezvous": 120.0, "overlays": 60.0, "waymark": 20.0}
+"""Of a long case of protocols that cost far more processor time than others: shorter lives, so that there are more."""
+
 LASTS_S_MAX = 600.0  # of a fault in a long case
+LIVE_LOAD: Final = {"publisher_share": 0.5, "subscriber_share": 1.0, "selectivity": 0.5, "rate_per_s": 0.5}
+"""Of real nodes: a case takes minutes, so each has plenty of pairs to judge."""
+
 PLACED = ("georendezvous",)  # refuses to run without positions
 
 BRISK: dict[str, dict[str, str | int | float | bool]] = {
@@ -91,7 +97,9 @@ def draw_healing(
         return None
     seed = derive_int(master, "live hunt", "seed", number) % 2**31
     case = _healing(random, protocol, parameters, seed, nodes=nodes, kinds=kinds)
-    scenario = msgspec.structs.replace(case.run.scenario, duration_s=case.run.scenario.duration_s + slack_s)
+    scenario = case.run.scenario
+    busy = msgspec.structs.replace(scenario.workload, **LIVE_LOAD)
+    scenario = msgspec.structs.replace(scenario, duration_s=scenario.duration_s + slack_s, workload=busy)
     run = msgspec.structs.replace(case.run, scenario=scenario)
     return msgspec.structs.replace(case, run=run, within_s=case.within_s + slack_s)
 
@@ -157,7 +165,8 @@ def _rough(random: Random, protocol: str, parameters: dict[str, Any], seed: int)
 def _long(random: Random, protocol: str, seed: int) -> Case:
     """Hours, with the periods that the protocol has by default."""
     nodes = random.choice((20, 40, 80))
-    duration_s = 3600.0 * random.choice((1, 3, 6, 12))
+    hours = min(random.choice((1, 3, 6, 12)), NODE_HOURS_MAX.get(protocol, 1000.0) / nodes)
+    duration_s = 3600.0 * hours
     side_m = _side_m(random, nodes)
     workload = _workload(random, tail_s=5.0, churn=False, languages=("intervals", "topics"))
     publishers = max(1.0, workload.publisher_share * nodes)

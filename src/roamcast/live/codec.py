@@ -155,9 +155,10 @@ class Codec:
             sender = int.from_bytes(data[_SENDER_AT:_RECEIVER_AT], "big")
             if data.startswith(self._broadcast) and sender <= ADDRESS_MAX and len(data) <= DATAGRAM_BYTES_MAX:
                 message = self.decode_message(data[HEADER_BYTES:])
-                if message is not None:
-                    return Datagram(DatagramKind.BROADCAST, sender, message=message)
-            elif data.startswith(self._beacon) and sender <= ADDRESS_MAX and len(data) == HEADER_BYTES:
+                if message is None:
+                    return DropReason.MALFORMED_BODY
+                return Datagram(DatagramKind.BROADCAST, sender, message=message)
+            if data.startswith(self._beacon) and sender <= ADDRESS_MAX and len(data) == HEADER_BYTES:
                 return Datagram(DatagramKind.BEACON, sender)
         if len(data) > DATAGRAM_BYTES_MAX:
             return DropReason.OVERSIZED

@@ -26,6 +26,7 @@ from roamcast.papers.ablation import is_kept as ablation_is_kept
 from roamcast.papers.arena import is_kept, write_arena
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.estimate import Verdict
+from roamcast.papers.figure import EMULATED
 from roamcast.papers.goals import is_kept as goals_kept
 from roamcast.papers.goals import write_goals
 from roamcast.papers.listing import CLAIMS, older_parts
@@ -145,13 +146,22 @@ def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) 
     if ablation:
         written.append(_write(directory / ABLATION, ablation_page(directory)))
     speed = (directory / SPEED).is_file()
+    rows = [row for paper, summaries in pages for row in _rows(paper, summaries)]
     text = (
         _templates()
         .get_template("index.md")
-        .render(pages=pages, arena=arena, ablation=ablation, speed=speed, changed=changed, goals=goals)
+        .render(pages=pages, rows=rows, arena=arena, ablation=ablation, speed=speed, changed=changed, goals=goals)
     )
     written.append(_write(directory / "README.md", text))
     return written
+
+
+def _rows(paper: Paper, summaries: list[Summary]) -> list[tuple[str, str, list[Summary]]]:
+    """What the opening table counts: title, anchor, figures. What was emulated repeats claims and counts apart."""
+    emulated = [summary for summary in summaries if summary.figure.endswith(EMULATED)]
+    simulated = [summary for summary in summaries if summary not in emulated]
+    found = [(paper.title, simulated), (f"{paper.title}, emulated", emulated)]
+    return [(title, _anchor(paper.title), figures) for title, figures in found if figures]
 
 
 def with_findings(summary: Summary) -> Summary:

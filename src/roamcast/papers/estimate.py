@@ -3,11 +3,18 @@
 A figure's values are means over the seeds; curves and claims are functions of them, often ratios of several means. All
 points of a figure use the same seeds, and contenders under one seed meet the same network, so the seed is the unit that
 is drawn independently. The jackknife (`analysis.intervals`) follows from that: leave one seed out, compute everything
-again, and see how much it matters. Where a figure was looked at several times, `sequential` says what its intervals
+again, and see how much it matters.
+
+The least or the largest of several values (`Extreme`) has an interval of its own. Each value gets one, and theirs are
+combined, as the extreme of their ends. That is right on one side: the least value cannot lie below all the low ends
+unless the low end of the true least one misses. On the other side any of the m values can mislead, so the ends there
+are those of intervals that miss m times more rarely.
+
+Where a figure was looked at several times, `sequential` says what its intervals
 mean.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite, nan
 from typing import Literal
 
@@ -17,7 +24,7 @@ import pandas as pd
 
 from roamcast.analysis.intervals import jackknife
 from roamcast.analysis.student import CONFIDENCE
-from roamcast.papers.figure import Bounds, Claim, Shape, Values, X
+from roamcast.papers.figure import Bounds, Claim, Extreme, Places, Shape, Values, X
 
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -71,7 +78,12 @@ class Observations:
         asked = list(functions)
         whole = self.values()
         parts = [self.values(without) for without in range(len(self.seeds))] if len(self.seeds) > 1 else []
-        return [_jackknife(_number(ask, whole), [_number(ask, part) for part in parts], confidence) for ask in asked]
+        return [
+            _extreme(ask, whole, parts, confidence)
+            if isinstance(ask, Extreme)
+            else _jackknife(_number(ask, whole), [_number(ask, part) for part in parts], confidence)
+            for ask in asked
+        ]
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
@@ -184,6 +196,34 @@ def _jackknife(whole: float, parts: list[float], confidence: float) -> Estimate:
         return Estimate(None)
     found = jackknife(whole, parts, confidence)
     return Estimate(whole) if found.n < 2 else Estimate(whole, found.low, found.high)
+
+
+def _extreme(ask: Extreme, whole: Values, parts: list[Values], confidence: float) -> Estimate:
+    """The extreme with an interval that allows for having chosen it from several."""
+    centre = _numbers(ask.places, whole)
+    left = [_numbers(ask.places, part) for part in parts]
+    if not centre or not all(map(isfinite, centre.values())):
+        return Estimate(None)
+    cautious = 1 - (1 - confidence) / len(centre)
+    sure, unsure = (
+        [_jackknife(value, [part.get(place, nan) for part in left], level) for place, value in centre.items()]
+        for level in (confidence, cautious)
+    )
+    lows, highs = (sure, unsure) if ask.which == "least" else (unsure, sure)
+    low_ends = [each.low for each in lows if each.low is not None]
+    high_ends = [each.high for each in highs if each.high is not None]
+    value = float(ask.of(centre.values()))
+    if len(low_ends) < len(centre) or len(high_ends) < len(centre):
+        return Estimate(value)
+    return Estimate(value, ask.of(low_ends), ask.of(high_ends))
+
+
+def _numbers(ask: Places, values: Values) -> Mapping[X, float]:
+    """The answers at all places; none where runs that they need are missing."""
+    try:
+        return ask(values)
+    except (KeyError, ZeroDivisionError):
+        return {}
 
 
 def _ordered(course: dict[X, float]) -> list[X]:

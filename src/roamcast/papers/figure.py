@@ -1,6 +1,6 @@
 """What a figure of a paper is made of. See the package's text for how to declare one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, Literal
 
@@ -29,6 +29,9 @@ EMULATED = "-emulated"
 """What the names of figures on the emulator end with."""
 
 Statistic = Callable[[Values], float]
+Places = Callable[[Values], Mapping[Any, float]]
+"""Several values of the same kind, each computed from means: a lead at every x, say."""
+
 Shape = Callable[[Values], Values]
 Rows = Callable[[SparkSession, Store], pd.DataFrame]
 """Columns `curve`, `x`, `seed`, `value` and perhaps `weight`; values of the same curve, x and seed are averaged."""
@@ -57,6 +60,30 @@ class Bounds(msgspec.Struct, frozen=True):
         if self.low == -inf:
             return f"at most {self.high:.4g}"
         return f"at least {self.low:.4g}" if self.high == inf else f"{self.low:.4g} to {self.high:.4g}"
+
+
+class Extreme:
+    """A statistic that is the least or the largest of several values, as "at every x" or "at some x" ask for.
+
+    Chance makes the least of several estimates too low and the largest too high. Its interval allows for that
+    (`estimate`), which a plain function that takes the minimum cannot say.
+    """
+
+    def __init__(self, which: Literal["least", "largest"], places: Places) -> None:
+        self.of = min if which == "least" else max
+        self.which = which
+        self.places = places
+
+    def __call__(self, values: Values) -> float:
+        return float(self.of(self.places(values).values()))
+
+
+def least(places: Places) -> Extreme:
+    return Extreme("least", places)
+
+
+def largest(places: Places) -> Extreme:
+    return Extreme("largest", places)
 
 
 def at_least(low: float) -> Bounds:

@@ -61,9 +61,9 @@ def growing_saving(values: Values, curve: str, baseline: str) -> float:
     return saving(values, curve, baseline, most) - saving(values, curve, baseline, least)
 
 
-def largest_excess(values: Values, curve: str, baseline: str) -> float:
-    """By which share the curve exceeds the baseline where it does most."""
-    return max(value / values[baseline][x] - 1 for x, value in values[curve].items())
+def excesses(values: Values, curve: str, baseline: str) -> dict[X, float]:
+    """By which share the curve exceeds the baseline, over x."""
+    return {x: value / values[baseline][x] - 1 for x, value in values[curve].items()}
 
 
 def mean_lead(values: Values, curve: str, baseline: str) -> float:
@@ -71,6 +71,7 @@ def mean_lead(values: Values, curve: str, baseline: str) -> float:
     return sum(value - values[baseline][x] for x, value in values[curve].items()) / len(values[curve])
 
 
-def flatness(values: Values, curve: str) -> float:
-    """The largest value of a curve over its smallest, less one."""
-    return max(values[curve].values()) / min(values[curve].values()) - 1
+def pairwise_excesses(values: Values, curve: str) -> dict[tuple[X, X], float]:
+    """By which share each value of a curve exceeds each other one."""
+    course = values[curve]
+    return {(x, y): course[x] / course[y] - 1 for x in course for y in course if x != y}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roamcast.checkers import Watch, check_bounds, check_deliveries, check_no_circles, check_own_words
+from roamcast.checkers import OwnWords, Watch, check_bounds, check_deliveries, check_no_circles
 from roamcast.interests import Intervals
 from roamcast.protocols.waymark.messages import Where
 from roamcast.testing import TinyNet
@@ -48,7 +48,7 @@ def faulty(seed: int) -> Scenario:
 @pytest.mark.parametrize("seed", histories())
 def test_invariants_hold_through_faults(seed: int) -> None:
     run = Run(scenario=faulty(seed), protocol="waymark", parameters={"custody_bytes": 2000}, seed=seed)
-    watch = Watch(run, check_own_words, check_no_circles, check_bounds, step_s=0.25)
+    watch = Watch(run, OwnWords(), check_no_circles, check_bounds, step_s=0.25)
     watch.run_until(run.scenario.duration_s)
     watch.simulation.finish()
     check_deliveries(watch.simulation.recorder.table())

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from roamcast.errors import PeerError
 from roamcast.events import Event
 from roamcast.protocols.api import Host
 from roamcast.protocols.components import Component, Inputs
@@ -21,7 +20,7 @@ from roamcast.protocols.overlays.client_row import ClientRow, Sent, Unsettled
 from roamcast.protocols.overlays.client_updates import ClientUpdates
 from roamcast.protocols.overlays.concentrator import Concentrator
 from roamcast.protocols.overlays.intake import IncomingEvent
-from roamcast.protocols.overlays.messages import TEXT_MAX, ClientDelivery, DeliveryAck, Forward, Refused
+from roamcast.protocols.overlays.messages import TEXT_MAX, ClientDelivery, DeliveryAck, Forward, Refused, ReportAck
 from roamcast.protocols.overlays.modulator_manager import Execution, ModulatorManager
 from roamcast.protocols.overlays.modulator_sites import ModulatorSites
 from roamcast.protocols.overlays.parameters import OverlaysParameters
@@ -197,7 +196,9 @@ class Deliveries(Component):
         if row is None or row.epoch != message.epoch or row.is_passive:
             return
         if message.sequence > row.sequence:
-            raise PeerError(f"client {source} acknowledges delivery {message.sequence} of {row.sequence}")
+            # This broker had forgotten the client, which has not noticed and counts on. It has to attach anew.
+            self._concentrator.send(source, ReportAck(message.epoch, False))
+            return
         row.heard_s = self.host.now()
         for sequence, sent in row.deliveries.items():
             if sequence <= message.sequence:

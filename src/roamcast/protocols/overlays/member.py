@@ -86,6 +86,7 @@ class Member(Component):
         self._checks = 0  # how often it was asked since it was last heard
         self._is_home_doubted = False  # a frame to it failed
         concentrator.on_unreachable = self._doubt_home
+        self.reception.on_renumbered = self._on_forgotten
         self.set_modulator(Modulation(parameters.modulator))
 
     def declare(self, inputs: Inputs) -> None:
@@ -342,6 +343,11 @@ class Member(Component):
             self._checked_s = self.host.now()
             wait_s = self._parameters.home_check_s * (1 << self._checks)
             self.host.set_timer(wait_s, (MemberTimer.CHECK, 0))
+
+    def _on_forgotten(self) -> None:
+        """The home broker has forgotten this node, and taken it in again within the epoch."""
+        if self.home != NOBODY:
+            self._seek_home()
 
     def _on_report_ack(self, source: int, message: ReportAck, hops: int) -> None:
         if self.home == NOBODY or message.epoch != self._home.epoch:

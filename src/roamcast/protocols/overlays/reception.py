@@ -4,6 +4,10 @@ Deliveries are numbered by the site of the consumer's modulator, from 1 in each 
 has got with each publisher; that is where the next home broker starts if this one is lost. Several deliveries may come
 of one event, on several channels. If a home broker is lost between two of them, the next one makes all of them again;
 those that are here already are dropped.
+
+A home broker that has forgotten its consumer, unnoticed, and hears of it by a changed interest numbers from 1 again.
+Then something new comes under an old number, or an acknowledgement is ahead of the numbers: the consumer begins a new
+epoch.
 """
 
 from collections.abc import Callable
@@ -37,6 +41,7 @@ class Reception(Component):
         parameters: OverlaysParameters,
     ) -> None:
         super().__init__(host)
+        self.on_renumbered: Callable[[], None] = lambda: None
         self.cursors: dict[int, int] = {}  # publisher -> number of its latest event whose outcome is here
         self._parts: dict[int, tuple[int, int]] = {}  # publisher -> its latest event of which something is here; parts
         self._concentrator = concentrator
@@ -62,6 +67,9 @@ class Reception(Component):
                 self._concentrator.send(message.site, Detach(message.epoch, is_final=False))
             return
         self._home.heard_s = self.host.now()
+        if message.sequence < self._expected and self._is_new(message):
+            self.on_renumbered()
+            return
         if message.sequence >= self._expected and len(self._early) < self._parameters.early_max:
             self._early[message.sequence] = (message, message.hops + hops)
         while self._expected in self._early:
@@ -77,8 +85,7 @@ class Reception(Component):
 
     def _take(self, delivery: ClientDelivery, hops: int) -> None:
         event = delivery.event
-        got = self._parts.get(event.publisher, (0, 0))
-        is_new = event.number > self.cursors.get(event.publisher, 0) and (event.number, delivery.part + 1) > got
+        is_new = self._is_new(delivery)
         if is_new:
             self._parts[event.publisher] = (event.number, delivery.part + 1)
         for publisher, number in delivery.cursors:
@@ -92,6 +99,11 @@ class Reception(Component):
             self.host.dropped(REPEATED, event.id)
         elif not is_own and self._is_wanted(event, delivery.channel):
             self.host.deliver(event, hops, delivery.channel)
+
+    def _is_new(self, delivery: ClientDelivery) -> bool:
+        event = delivery.event
+        got = self._parts.get(event.publisher, (0, 0))
+        return event.number > self.cursors.get(event.publisher, 0) and (event.number, delivery.part + 1) > got
 
     def _acknowledge(self, _: int) -> None:
         for site in self._acknowledge_to:
