@@ -223,6 +223,24 @@ def test_no_delivery_twice_and_none_of_its_own() -> None:
     assert event.id == event_id(0, 1)
 
 
+def test_a_leaf_that_has_left_is_missed_at_once_where_no_place_vouches_for_it() -> None:
+    net = settled([(0, 1), (0, 2), (1, 2)], [2])
+    net.unlink(0, 2)
+    net.run(1.5)  # 0 has not missed a hello of 2 yet, but its link is in doubt
+    published_s = net.now_s
+    event = net.publish(0, 42)
+    net.run(0.2)
+    assert net.receivers(event) == [2]
+    assert carriers(net, published_s)[-1] == 1
+
+
+def test_what_a_node_says_first_of_its_links_is_complete() -> None:
+    net = settled([*line(5), (1, 3)], [])
+    said = net.node(4).records.known[1]
+    assert said.extra == (0, 2, 3)
+    assert said.where_number % 4096 == 1
+
+
 def parted(parameters: dict[str, Any]) -> TinyNet[Any]:
     """0 and 1 are linked, 2 wants everything and has just gone out of range of 1."""
     net: TinyNet[Any] = TinyNet(line(3), "waymark", parameters)
@@ -261,7 +279,9 @@ def test_custody_is_bounded_in_bytes_and_the_oldest_go_first() -> None:
     assert all(net.node(node).custody.kept_bytes <= 300 for node in (0, 1))
     net.link(1, 2)
     net.run(30.0)
-    assert net.contents(2) == [3, 4, 5]
+    arrived = net.contents(2)
+    assert 3 <= len(arrived) < 6
+    assert arrived == list(range(6 - len(arrived), 6))
 
 
 def test_where_custody_has_no_room_the_lowest_priority_goes_first() -> None:

@@ -132,9 +132,9 @@ class Links(Component):
         return self._change(neighbour) > self._parameters.change_doubtful and not self._places.is_near(address)
 
     def is_good(self, address: int) -> bool:
-        """Whether few frames are lost between here and that neighbour, as long as it is in reach."""
+        """Whether that neighbour is in reach, as far as one can tell, and few frames to it are lost."""
         neighbour = self.known.get(address)
-        if neighbour is None or neighbour.is_cut:
+        if neighbour is None or neighbour.is_cut or self.is_doubtful(address):
             return False
         return min(neighbour.quality, neighbour.trust) >= self._parameters.quality_min
 

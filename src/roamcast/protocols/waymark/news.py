@@ -188,10 +188,12 @@ class Spreading(Component):
 
     def _patience_s(self, where: Where) -> float:
         """How long a new where may wait until it is passed on."""
+        before = self._records.known.get(where.node)
+        if before is None or not before.where_mark:
+            return self._parameters.news_s
         if where.place is None:
             return inf
-        before = self._records.known.get(where.node)
-        if before is None or not before.has_place or not self._records.own.has_place:
+        if not before.has_place or not self._records.own.has_place:
             return self._parameters.news_s
         turn_mps = hypot(where.place[2] / 100 - before.vx, where.place[3] / 100 - before.vy)
         if turn_mps == 0:

@@ -27,7 +27,7 @@ class WaymarkParameters(api.Parameters, frozen=True):
     missed_max: int = 8  # a gap in a neighbour's hellos counts as at most this many losses
     trust_kept: float = 0.8  # share of its trust that a neighbour keeps if it does not confirm an event
     trust_gain: float = 0.04  # share of the missing trust that it gains if it confirms an event at once
-    change_doubtful: float = 0.05  # a link is in doubt once it has changed with this probability since it was heard
+    change_doubtful: float = 0.02  # a link is in doubt once it has changed with this probability since it was heard
     cut_s: float = 90.0  # time for which a failed link is not used unless something is heard over it
     silent_periods: float = 2.5  # a neighbour that is near by its place is cut after this many hello periods of silence
     # Knowledge: places

@@ -1,8 +1,9 @@
 """Repair: a lost frame does not lose the event.
 
 Overhearing a relay forward an event counts as its receipt. Leaves send receipts, for several events in one short frame
-or in a frame that they send anyway: soon over lossy links, later over good ones. A node without a receipt in time gets
-the event again. If that fails too, the link is broken, and its destinations are planned again.
+or in a frame that they send anyway: soon over lossy and doubtful links, later over good ones. Without one in time, a
+doubtful link is taken to be broken, and its destinations are planned again. Over other links the node gets the event
+once more first.
 
 The timeout is learned: the time from sending a frame to hearing the first relay is about a millisecond on 802.11 and a
 second or more on LoRa. Relays named in the same frame send one after another at that interval, to avoid collisions.
@@ -192,19 +193,17 @@ class Repair(Component):
             self._await_leaves(awaited)
 
     def _remind(self, awaited: Awaited, unheard: list[tuple[int, ...]]) -> None:
-        """Over a good link, a neighbour that is not heard is probably gone: it gets one more frame, with others, before
-        the link is cut. Over other links, the link itself repeats the frame until it arrives."""
+        """A doubtful link is cut at once. Over a good one, a neighbour that is not heard gets one more frame, with
+        others, before the link is cut. Over others, which lose frames, the link repeats the frame until it arrives."""
         lost: set[int] = set()
         together: list[tuple[int, ...]] = []
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            is_good = self._links.is_good(group[0])
-            is_doubtful = self._links.is_doubtful(group[0]) and not (is_good and len(group) == 1)
-            if group[0] in awaited.reminded or is_doubtful:
+            if group[0] in awaited.reminded or self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
-            elif is_good:
+            elif self._links.is_good(group[0]):
                 self._links.note_loss(group[0])
                 awaited.reminded.add(group[0])
                 together.append(group)

@@ -34,9 +34,9 @@ Forwarding
     them once, unless all its neighbours have already heard them.
 
 Repair
-    `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame. A node that
-    does not confirm gets the event again, acknowledged by the link. If that fails, the link is removed and its
-    destinations are planned again without it.
+    `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame, soon where the
+    link is in doubt. Without a receipt, a doubtful link is removed at once; over others the node gets the event again
+    first. What was behind a removed link is planned again without it.
 
 Custody
     `custody.py`. An event is kept for destinations without a path, and sent when there is one.

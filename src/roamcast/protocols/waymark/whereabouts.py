@@ -41,6 +41,7 @@ class Whereabouts(Component):
         self._graph = graph
         self._news = news
         self._told_s = -1e9
+        self._measured_s = host.now() + 2 * parameters.settle_s  # by then two hellos of every neighbour were heard
         self._links_then = -1
         self._extra: tuple[int, ...] = ()
         self._lacks: tuple[int, ...] = ()
@@ -67,6 +68,9 @@ class Whereabouts(Component):
         has_dropped_place = place is None and self._records.own.has_place
         if has_dropped_place or (place is not None and self._has_strayed(place)):
             self._tell(is_urgent=True)
+        elif not self._records.own.where_mark:
+            if self.host.now() >= self._measured_s and self._links.neighbours():
+                self._tell(is_urgent=True)
         elif self._links.changes != self._links_then:
             self._tell_exceptions()
 
