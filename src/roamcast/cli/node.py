@@ -349,7 +349,7 @@ class _Application:
             case "publish" if rest:
                 content, payload = (rest, "") if language == "content" else rest.partition(" ")[::2]
                 event = node.publish(parse_content(language, content), payload.strip().encode())
-                self._printer.published(event, node.neighbours)
+                self._printer.published(event, node.neighbours, node.awaited())
             case "subscribe" if rest:
                 self._subscribe(node, parse_interest(language, rest))
             case "unsubscribe" if rest:

@@ -313,7 +313,7 @@ class Custody(Component):
                 self._fetch_in(self._settings.beat_delay_s)
 
     def _on_carry_failed(self, neighbour: int, message: Carry) -> None:
-        """Sent again at once a few times; after that the neighbour asks again, if it is there."""
+        """Retransmits at once, a few times. After that, the neighbour asks again if it is still there."""
         resent = self._resent.get(neighbour, 0)
         if resent < self._settings.resends_max:
             self._resent[neighbour] = resent + 1

@@ -172,7 +172,7 @@ class DeliveryLayer(ComposedProtocol):
         self.storage_errors = 0
 
     def _plain_outlet(self, handed: Handed) -> None:
-        """Where there is no application with inboxes of its own: what is handed over is done."""
+        """For a node whose applications have no inboxes: an event is done once it is handed over."""
         self.host.deliver(handed.event, handed.hops)
         if handed.name:
             self.inboxes.acknowledge(handed.name, handed.event.id)

@@ -178,8 +178,8 @@ class Guard:
     # -- In ------------------------------------------------------------------------------------------------------
 
     def open(self, data: bytes, again: Callable[..., None], *origin: Any) -> tuple[int | None, bytes] | None:
-        """The proved sender of a datagram, if there is a key, and the plain datagram; None: it was dropped, or waits
-        for a certificate and then comes `again`, with its `origin`."""
+        """The authenticated sender of a datagram, if there is a key, and the plain datagram; None: it was dropped,
+        or waits for a certificate and then comes `again`, with its `origin`."""
         if self._sealer is None:
             return None, data
         if self._credentials is None:
