@@ -12,9 +12,10 @@ PEERS := build/peers
 demo: $(COMPILED)
 	$(ROAMCAST) campaign run campaigns/arena-quick.toml --out results/arena-quick
 
-# One process more than two cores: tests of live nodes spend much of their time waiting.
+# One process more than two cores: tests of live nodes spend much of their time waiting. Half a minute of fuzzing is part
+# of it, beside the half minute of nonsense and storms that tests/hunt has anyway.
 test: $(COMPILED)
-	$(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	ROAMCAST_FUZZ=500000 $(VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # The guide as a site that needs no network: docs/_build/index.html.
 docs: $(READY)

@@ -12,11 +12,10 @@ from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision, analyse, measured_runs
 from roamcast.analysis.measures import measure_runs
-from roamcast.analysis.places import FILE
 from roamcast.analysis.stored import measure_table, wide
 from roamcast.analysis.traces import read_traces
 from roamcast.campaign.conduct import Conductor
-from roamcast.campaign.store import Store
+from roamcast.campaign.store import PLACES, Store
 from roamcast.trace.measures import RUN_MEASURES
 from roamcast.trace.relations import TraceRelations
 
@@ -112,7 +111,7 @@ def test_pairs_that_all_delivered(spark: SparkSession, store: Store) -> None:
 
 def test_measures_of_places_are_computed_once(spark: SparkSession, store: Store) -> None:
     first = analyse(spark, store)
-    assert store.directory.path.joinpath(FILE).exists()
+    assert store.directory.path.joinpath(PLACES).exists()
     second = analyse(no_spark, store)
     for one, other in zip(first, second, strict=True):
         pd.testing.assert_frame_equal(one, other)

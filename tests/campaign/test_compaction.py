@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from roamcast.campaign.commits import trace_files
+from roamcast.campaign.commits import FAILED, RunOutcome, trace_files
 from roamcast.campaign.compact import compact, vacuum
 from roamcast.campaign.file import load_campaign
 from roamcast.campaign.location import StoreLocation
@@ -128,3 +128,16 @@ def test_a_damaged_compacted_batch_is_set_aside_as_a_whole(store: Store) -> None
     (store.trace.path / file.path).unlink()
     assert [damage.runs for damage in verify(store.directory)] == [12]
     assert store.outcomes() == {}
+
+
+def test_a_failure_that_compaction_carries_along_does_not_hide_the_run_that_succeeded_later(store: Store) -> None:
+    with store.held():
+        failures = [store.next_batch(), store.next_batch()]
+        for batch, run in zip(failures, ("again", "other"), strict=True):
+            store.commit(batch, [Written([], [RunOutcome(run, FAILED, "ValueError: on purpose", 0.1, 0)])])
+        repeated = store.next_batch()
+        store.commit(repeated, [_written(store, repeated, 0, "again")])
+    large = next(commit for commit in store.commits() if commit.batch == repeated)
+    compact(store, target_bytes=2 * max(file.bytes for file in large.files))  # the last batch stays as it is
+    assert store.commits()[-1].replaces
+    assert not store.outcomes()["again"].failed

@@ -162,6 +162,17 @@ def test_two_lives_of_a_node_do_not_share_event_numbers(chain: Chain) -> None:
     assert [event_id >> 32 for event_id in seen] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("protocol", "awaited"), [("flooding", None), ("somer", "a tree to join"), ("overlays", "a broker")]
+)
+def test_who_publishes_is_told_what_the_event_waits_for(protocol: str, awaited: str | None) -> None:
+    node = Process("--protocol", protocol, "--address", "3", "--peer", "127.0.0.1:9")
+    node.next("started")
+    node.say("publish 5 hello")
+    assert node.next("published").get("awaited") == awaited
+    assert node.end(signal.SIGINT) == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_node_cleanly_with_counters_and_a_whole_trace(tmp_path: Path, number: signal.Signals) -> None:
     trace = str(tmp_path / "trace")

@@ -1,5 +1,6 @@
 """The hunt: cases are drawn from the seed alone, judged, shrunk, kept and taken up again."""
 
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -235,6 +236,40 @@ def test_the_command_hunts(tmp_path: Path) -> None:
     answer = msgspec.json.decode(result.stdout)
     assert answer["totals"]["flooding"]["cases"] == 2
     assert "| flooding | 2 |" in (tmp_path / "hunt.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--runs", "-1"], "runs = -1: must be at least 0"),
+        (["--jobs", "-1"], "jobs = -1: must be at least 0"),
+        (["--hours", "0"], "hours = 0: must be above 0"),
+        (["--longest", "0.01"], "longest = 0.01: must be at least 0.1"),
+        (["--shortest", "1", "--longest", "1.5"], "longest = 1.5: must be at least 2"),
+        (["--shortest", "500"], "shortest = 500: must be at most 20"),
+        (["fuzz", "--datagrams", "0"], "datagrams = 0: must be at least 1"),
+        (["fuzz", "--hours", "0"], "hours = 0: must be above 0"),
+        (["live", "--runs", "0"], "runs = 0: must be at least 1"),
+        (["adversaries", "--seeds", "0"], "seeds = 0: must be at least 1"),
+    ],
+)
+def test_the_command_refuses_what_makes_no_sense(arguments: list[str], said: str, tmp_path: Path) -> None:
+    where = ["--out", str(tmp_path)] if arguments[0].startswith("--") else []
+    result = CliRunner().invoke(app, [*where, *arguments])
+    assert isinstance(result.exception, ConfigurationError)
+    assert str(result.exception) == said
+
+
+def test_cases_are_chosen_by_size(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, seed=5)
+
+    def node_hours(shortest: float, longest: float | None) -> list[float]:
+        chosen = islice(tasks(ledger, ("flooding", "gossip"), shortest, longest), 10)
+        return [draw_case(5, task.number, task.protocol).node_hours for task in chosen]
+
+    assert max(node_hours(0.0, 0.5)) <= 0.5
+    assert min(node_hours(10.0, None)) >= 10.0
+    assert 1.0 <= min(node_hours(1.0, 20.0)) <= max(node_hours(1.0, 20.0)) <= 20.0
 
 
 @pytest.mark.parametrize("protocol", HUNTED)

@@ -5,7 +5,7 @@ under the same seed, all are compared on the same events and receivers. These pa
 `latency_s`, `hops`) of the measures whose scope is a place.
 
 A group is what contends at one place under one seed. Its measures need the traces of all its runs, so they are computed
-with Spark and kept with the campaign (`FILE`), each group under a digest of its runs. A report computes only what is
+with Spark and kept with the campaign (`PLACES`), each group under a digest of its runs. A report computes only what is
 new.
 """
 
@@ -21,10 +21,9 @@ from roamcast.analysis.relations import SparkRelations
 from roamcast.analysis.stored import Spark, started
 from roamcast.analysis.traces import RUN, only_runs, read_traces
 from roamcast.campaign.sealed import AlteredError, sealed_table, unsealed_table
-from roamcast.campaign.store import Store
+from roamcast.campaign.store import PLACES, Store
 from roamcast.trace.measures import PLACE_MEASURES
 
-FILE = "places.parquet"
 GROUP = "group"
 
 
@@ -79,11 +78,11 @@ def _grouped(plan: pd.DataFrame) -> pd.DataFrame:
 def _kept(store: Store) -> pd.DataFrame:
     """What an earlier report measured; nothing if that is missing, damaged or of other measures."""
     try:
-        found = unsealed_table(store.directory.read(FILE)).to_pandas()
+        found = unsealed_table(store.directory.read(PLACES)).to_pandas()
     except (FileNotFoundError, AlteredError):
         found = pd.DataFrame()
     return found if list(found.columns) == _COLUMNS else pd.DataFrame({name: [] for name in _COLUMNS})
 
 
 def _keep(store: Store, table: pd.DataFrame) -> None:
-    store.directory.write(FILE, sealed_table(pa.Table.from_pandas(table, preserve_index=False)))
+    store.directory.write(PLACES, sealed_table(pa.Table.from_pandas(table, preserve_index=False)))

@@ -146,8 +146,15 @@ def write_commit(campaign: StoreLocation, commit: Commit, owner: str) -> Commit:
 
 
 def outcomes_of(commits: Iterable[Commit]) -> dict[str, RunOutcome]:
-    """By run; a run that failed and was repeated counts as it went the last time."""
-    return {run.run_id: run for commit in commits for run in commit.runs}
+    """By run; a run that failed and was repeated counts as it went the last time.
+
+    A commit that compaction wrote may come after the repetition of a run whose failure it carries along.
+    """
+    outcomes: dict[str, RunOutcome] = {}
+    for run in (run for commit in commits for run in commit.runs):
+        if run.run_id not in outcomes or outcomes[run.run_id].failed:
+            outcomes[run.run_id] = run
+    return outcomes
 
 
 def layout_of(campaign: StoreLocation) -> int:

@@ -21,7 +21,6 @@ from roamcast.campaign.commits import (
     QUARANTINE,
     Commit,
     File,
-    RunOutcome,
     all_commits,
     counting,
     outcomes_of,
@@ -99,7 +98,7 @@ def _rewrite(store: Store, commits: list[Commit], planned: set[str] | None, targ
         schema_version=SCHEMA_VERSION,
         batch=batch,
         files=files,
-        runs=_last([run for commit in commits for run in commit.runs if run.run_id in kept]),
+        runs=[outcome for name, outcome in outcomes.items() if name in kept],
         parameters=parameters,
         environments=[each for number, each in enumerate(environments) if each not in environments[:number]],
         replaces=[commit.name for commit in commits],
@@ -140,10 +139,6 @@ def _write(store: Store, path: str, rows: pa.Table) -> File:
     content = encoded(rows)
     store.trace.write(path, content)
     return File(path, content.size, rows.num_rows, digest_of(memoryview(content)))
-
-
-def _last(runs: list[RunOutcome]) -> list[RunOutcome]:
-    return list({run.run_id: run for run in runs}.values())
 
 
 def _is_small(commit: Commit, target_bytes: int) -> bool:

@@ -2,23 +2,25 @@
 
 Trace files are named in commits, with their digests. What says which files and runs there are, the commits themselves,
 the campaign's description and its plan, has nothing above it. So each of these carries its own digest: JSON as its last
-member, a table in the metadata of its schema. The digest of a table covers what was read from the file, so it does not
-matter where in the file a bit is wrong.
+member, a Parquet file in its metadata, where zeros stand while the digest of the file is taken.
 
-Objects of earlier versions have no digest and are read as they are.
+Objects of earlier versions have no digest and are read as they are. What looks like a digest is taken for one even if a
+bit of it is wrong.
 """
 
 import re
 from hashlib import blake2b
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roamcast.errors import RoamcastError
 
-_SEAL = re.compile(rb',"digest":"([0-9a-f]{32})"\}$')
-_KEY = b"digest"
+_SEAL = re.compile(rb',"(.{6})":"(.{32})"\}$', re.DOTALL)
+_TABLE_KEY = b"digest-of-this-file"
+_TABLE_SEAL = re.compile(_TABLE_KEY + rb"\x18 (.{32})", re.DOTALL)  # as Parquet writes a text of 32 bytes
+_TABLE_SIGNS = (_TABLE_KEY[:10], _TABLE_KEY[10:])  # one wrong bit leaves one of them
+_UNSEALED = b"0" * 32
 
 
 class AlteredError(RoamcastError):
@@ -40,35 +42,34 @@ def unsealed_json(content: bytes) -> bytes:
     if seal is None:
         return content
     inside = content[: seal.start()] + b"}"
-    if digest_of(inside).encode() != seal[1]:
+    if seal[1] != b"digest" or digest_of(inside).encode() != seal[2]:
         raise AlteredError("was altered")
     return inside
 
 
-def sealed_table(table: pa.Table) -> pa.Buffer:
+def sealed_table(table: pa.Table) -> bytes:
     """The table as Parquet, with its digest."""
     sink = pa.BufferOutputStream()
-    noted = table.replace_schema_metadata({_KEY: _digest(table).encode()})
-    pq.write_table(noted, sink, write_page_checksum=True)
-    return sink.getvalue()
+    with pq.ParquetWriter(sink, table.schema, write_page_checksum=True, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_TABLE_KEY.decode(): _UNSEALED.decode()})
+    content = sink.getvalue().to_pybytes()
+    [seal] = _TABLE_SEAL.finditer(content)
+    return _with_seal(content, seal, digest_of(content).encode())
 
 
 def unsealed_table(content: bytes) -> pa.Table:
     """The table as it was sealed."""
+    if any(sign in content for sign in _TABLE_SIGNS):
+        seals = list(_TABLE_SEAL.finditer(content))
+        if len(seals) != 1 or digest_of(_with_seal(content, seals[0], _UNSEALED)).encode() != seals[0][1]:
+            raise AlteredError("was altered")
     try:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-        noted = (table.schema.metadata or {}).get(_KEY)
-        if noted is not None and noted.decode() != _digest(table):
-            raise AlteredError("was altered")
     except (OSError, ValueError, pa.ArrowException) as error:
         raise AlteredError(f"cannot be read: {str(error).partition(chr(10))[0]}") from None
     return table.replace_schema_metadata(None)
 
 
-def _digest(table: pa.Table) -> str:
-    """Of names, types and values, however the file stores them."""
-    digest = blake2b(digest_size=16)
-    for name in table.column_names:
-        values = table[name].to_pylist()
-        digest.update(msgspec.json.encode([name, str(table.schema.field(name).type), values]))
-    return digest.hexdigest()
+def _with_seal(content: bytes, seal: re.Match[bytes], digest: bytes) -> bytes:
+    return content[: seal.start(1)] + digest + content[seal.end(1) :]

@@ -13,7 +13,9 @@ Roamcast. The workers of an embedded session inherit the driver's import path.
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import ceil
@@ -67,11 +69,20 @@ def start_session(
     for name, value in wanted.items():
         builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         session = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(f"master: {master!r} gave no Spark session: {reason(error)}") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_interrupt)  # Spark's handler talks to the JVM while somebody else does
     return session
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """What Py4J logs without a logger of its own, it raises, too: at a Ctrl-C it was three tracebacks."""
+    return "py4j" not in record.pathname
 
 
 @contextmanager

@@ -6,6 +6,7 @@
     DIR/commits/            what counts, one object per batch (see `commits`)
     DIR/trace/              the trace files that the commits name
     DIR/quarantine/         batches with damaged files (see `verify`)
+    DIR/places.parquet      measures that compare runs, kept by reports
     DIR/report.html
 
 Executors write trace files under names that are used once, and tell the driver their sizes and digests. The driver
@@ -27,6 +28,7 @@ import pyarrow as pa
 
 from roamcast.campaign.commits import (
     ABOUT,
+    COMMITS,
     LAYOUT,
     TRACE,
     Commit,
@@ -52,10 +54,20 @@ __all__ = ["LostFilesError", "Manifest", "RunOutcome", "Store", "Written"]
 
 
 PLAN = "plan.parquet"
+PLACES = "places.parquet"
+TEXT = "campaign.toml"
 
 
 class LostFilesError(RoamcastError):
     """Files that executors say they wrote are not at the campaign's place."""
+
+
+class DamagedError(ConfigurationError):
+    """An object that says what the campaign is cannot be used."""
+
+    def __init__(self, message: str, what: str) -> None:
+        super().__init__(message)
+        self.what = what
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -123,20 +135,58 @@ class Store:
     def watch_command(self, run_id: str) -> str:
         return f"roamcast replay {shlex.quote(str(self.directory))} --run {run_id}"
 
-    def _required(self, name: str) -> bytes:
+    def damaged_books(self) -> list[Damage]:
+        """What is wrong with the objects beside the batches; `run` writes them again, and reports those of reports."""
+        if not self.directory.exists(COMMITS):
+            return []  # it has only begun, or is older than books that notice
+        found: dict[str, str] = {}
+        text = None
+        try:
+            text = self.manifest().text
+        except DamagedError as error:
+            found[ABOUT] = error.what
+        if text is not None and self._content(TEXT) != text.encode():
+            found[TEXT] = "is missing" if self._content(TEXT) is None else "was altered"
+        for name in (PLAN, PLACES):
+            content = self._content(name)
+            try:
+                if content is not None:
+                    unsealed_table(content)
+                elif name == PLAN:
+                    found[name] = "is missing"
+            except AlteredError as error:
+                found[name] = str(error)
+        return [Damage(name, what, 0) for name, what in found.items()]
+
+    def unnamed_files(self, commits: Iterable[Commit]) -> list[str]:
+        """Trace files that no commit names: of a run that was killed or is under way, or of a commit that is lost."""
+        named = {file.path for commit in commits for file in commit.files}
+        return [name for name in self.trace.files() if name not in named]
+
+    def require_campaign(self) -> None:
+        if not is_campaign(self.directory):
+            raise ConfigurationError(
+                f"directory: {str(self.directory)!r} holds no campaign; make one with roamcast campaign run FILE --out"
+            )
+
+    def _content(self, name: str) -> bytes | None:
         try:
             return self.directory.read(name)
         except FileNotFoundError:
-            if is_campaign(self.directory):
-                raise self._damaged(name, "is missing") from None
-        raise ConfigurationError(
-            f"directory: {str(self.directory)!r} holds no campaign; make one with roamcast campaign run FILE --out"
-        )
+            return None
 
-    def _damaged(self, name: str, what: str) -> ConfigurationError:
-        return ConfigurationError(
+    def _required(self, name: str) -> bytes:
+        content = self._content(name)
+        if content is None:
+            self.require_campaign()
+            raise self._damaged(name, "is missing")
+        return content
+
+    def _damaged(self, name: str, what: str) -> "DamagedError":
+        return DamagedError(
             f"directory: {name} in {str(self.directory)!r} {what}; roamcast campaign run FILE --out "
-            f"{shlex.quote(str(self.directory))} writes it again and keeps the runs that are there"
+            f"{shlex.quote(str(self.directory))} writes it again and keeps the runs that are there",
+            what,
         )
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -165,7 +215,7 @@ class Store:
         """Owns the place while it lasts. Damaged batches are set aside and told; uncommitted files are removed."""
         self.require_writable()
         with locked(self.directory, self.owner):
-            damages = verify(self.directory)
+            damages = [*verify(self.directory), *self.damaged_books()]
             self._continue(manifest)
             self.remove_unnamed(all_commits(self.directory))
             yield damages
@@ -183,7 +233,7 @@ class Store:
         if layout_of(self.directory) < LAYOUT:
             self._adopt()
         self.directory.write(ABOUT, sealed_json(msgspec.json.encode(manifest)))
-        self.directory.write("campaign.toml", manifest.text.encode())
+        self.directory.write(TEXT, manifest.text.encode())
         self._next = max((commit.batch for commit in all_commits(self.directory)), default=-1) + 1
 
     def _adopt(self) -> None:
@@ -196,8 +246,7 @@ class Store:
 
     def remove_unnamed(self, commits: Iterable[Commit]) -> list[str]:
         """Removes trace files that none of these commits names."""
-        named = {file.path for commit in commits for file in commit.files}
-        unnamed = [name for name in self.trace.files() if name not in named]
+        unnamed = self.unnamed_files(commits)
         self.trace.remove(unnamed)
         if unnamed:
             self.directory.remove_empty_folders(TRACE)

@@ -33,6 +33,11 @@ class Damage(NamedTuple):
     what: str
     runs: int  # that its batch holds
 
+    @property
+    def is_book(self) -> bool:
+        """Whether it lies beside the batches (see `Store.damaged_books`)."""
+        return "/" not in self.path
+
 
 def verify(campaign: StoreLocation) -> list[Damage]:
     """Sets every damaged batch aside and says what was wrong with it."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from roamcast.campaign.commits import outcomes_of
+from roamcast.campaign.commits import all_commits, outcomes_of
 from roamcast.campaign.store import Store
 from roamcast.campaign.verify import Damage, glance
 from roamcast.campaign.verify import verify as find_damages
@@ -98,10 +98,10 @@ def run(
                 _say("measuring and writing the report")
                 page = write_report(store, analyse(session, store))
     except (KeyboardInterrupt, _TerminatedError) as stopped:
-        _say(f"stopped; every run that was shown as done is kept. To go on:\n  {conductor.command}")
+        _say(f"stopped; every run that was shown as done is kept. To continue:\n  {conductor.command}")
         raise typer.Exit(TERMINATED if isinstance(stopped, _TerminatedError) else INTERRUPTED) from None
     except CampaignStoppedError as error:
-        _say(f"{error}\nevery committed run is kept. To go on:\n  {conductor.command}")
+        _say(f"{error}\nevery committed run is kept. To continue:\n  {conductor.command}")
         raise typer.Exit(SOME_FAILED) from None
     failed = [_failure(store, outcome.run_id, outcome.detail) for outcome in ending.failed]
     if as_json:
@@ -154,7 +154,7 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
     console().print(table)
     _tell_failures(failed)
     if answer["done"] < answer["planned"]:
-        console().print(f"to go on: {manifest.command}", soft_wrap=True)
+        console().print(f"to continue: {manifest.command}", soft_wrap=True)
     elif answer["report"]:
         console().print(f"report: {answer['report']}", soft_wrap=True)
     if damages:
@@ -181,13 +181,26 @@ def verify(directory: Directory, as_json: AsJson = False) -> None:
     """Read every stored file and compare it with its digest; damaged batches are set aside in DIR/quarantine."""
     damages = _verified(directory)
     store = Store(directory)
-    commits = store.commits()
-    files = sum(len(commit.files) for commit in commits)
+    commits, planned = store.commits(), set(store.plan()["run_id"].to_pylist())
+    files, over = sum(len(commit.files) for commit in commits), outcomes_of(commits)
+    missing = len(planned - over.keys())
+    unnamed = store.unnamed_files(all_commits(store.directory))
+    if unnamed:
+        _say(
+            f"{len(unnamed):,} trace files do not count, because no commit names them (the first: trace/{unnamed[0]}): "
+            "a run was killed or is under way, or a commit is lost"
+        )
     if as_json:
         damaged = [each._asdict() for each in damages]
-        print_json({"files": files, "runs": len(store.outcomes()), "damaged": damaged})
+        answer = {"files": files, "runs": len(over), "missing": missing, "damaged": damaged}
+        print_json(answer | {"uncommitted": len(unnamed)})
     else:
-        console().print(f"{files:,} files with {len(store.outcomes()):,} runs are whole", soft_wrap=True)
+        console().print(f"{files:,} files with {len(over):,} runs are whole", soft_wrap=True)
+        if missing and not damages:
+            console().print(
+                f"{missing:,} of {len(planned):,} planned runs are missing. To go on: {store.manifest().command}",
+                soft_wrap=True,
+            )
     if damages:
         raise typer.Exit(SOME_FAILED)
 
@@ -250,7 +263,7 @@ def decide(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which protocol to choose where, from a campaign's runs.
+    """Recommend a protocol for each place, from a campaign's runs.
 
     Where the axes of a grid cross, one row per combination and one column per value of its first axis; otherwise one
     row per place and one column for each thing that may count.
@@ -373,17 +386,20 @@ def _analysed(directory: str, master: str, conf: list[str] | None) -> Any:
 def _verified(directory: str) -> list[Damage]:
     """What is damaged; tells the user how to mend it."""
     store = Store(directory)
-    manifest = store.manifest()  # refuses a directory that holds no campaign before anything else
-    damages = find_damages(store.directory)
+    store.require_campaign()
+    damages = [*find_damages(store.directory), *store.damaged_books()]
     _tell_damages(damages)
-    if damages:
+    manifest = store.manifest()
+    if any(not damage.is_book for damage in damages):
         _say(f"the runs of damaged batches are missing now. To simulate them again:\n  {manifest.command}")
+    elif damages:
+        _say(f"no run is lost. To mend it:\n  {manifest.command}")
     return damages
 
 
 def _held_together(directory: str) -> None:
     """Refuses to rearrange damaged files."""
-    if _verified(directory):
+    if any(not damage.is_book for damage in _verified(directory)):
         raise typer.Exit(SOME_FAILED)
 
 
@@ -394,7 +410,8 @@ def _batch(damage: Damage) -> str:
 
 def _tell_damages(damages: list[Damage]) -> None:
     for damage in damages[:LISTED_FAILURES]:
-        _say(f"damaged: {damage.path} {damage.what}; {_batch(damage)} is set aside in quarantine")
+        aside = "" if damage.is_book else f"; {_batch(damage)} is set aside in quarantine"
+        _say(f"damaged: {damage.path} {damage.what}{aside}")
     if len(damages) > LISTED_FAILURES:
         _say(f"… and {len(damages) - LISTED_FAILURES:,} more damaged files")
 

@@ -29,7 +29,7 @@ CORPUS = Path("tests/hunt/corpus")
 FIRED = 1000  # datagrams between two looks at the clock
 PROGRESS_S = 10.0
 RUNS = 100  # if nothing is asked for
-LONGEST_MIN = 0.1  # node-hours; there is no end to looking for cases that are hardly ever drawn
+LONGEST_MIN, SHORTEST_MAX = 0.1, 20.0  # node-hours; looking for cases that are hardly ever drawn has no end
 
 
 @app.callback()
@@ -38,6 +38,7 @@ def hunt(
     protocol: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     runs: Annotated[int | None, typer.Option(help="Judge this many cases more.", show_default=False)] = None,
     hours: Annotated[float | None, typer.Option(help="Hunt for this long.", show_default=False)] = None,
+    shortest: Annotated[float, typer.Option(help="Leave out cases of fewer node-hours.", show_default=False)] = 0.0,
     longest: Annotated[
         float | None, typer.Option(help="Leave out cases of more node-hours.", show_default=False)
     ] = None,
@@ -55,18 +56,21 @@ def hunt(
     """Hunt for failures: random networks with faults, judged by checkers."""
     if context.invoked_subcommand is not None:
         return
-    if runs is not None and runs < 0:
-        raise ConfigurationError(f"runs = {runs}: must be at least 0")
+    _require_least("runs", runs, 0)
+    _require_least("jobs", jobs, 0)
     if hours is not None and hours <= 0:
         raise ConfigurationError(f"hours = {hours:g}: must be above 0")
-    if longest is not None and longest < LONGEST_MIN:
-        raise ConfigurationError(f"longest = {longest:g}: must be at least {LONGEST_MIN:g}")
+    if longest is not None and longest < max(LONGEST_MIN, 2 * shortest):
+        least = max(LONGEST_MIN, 2 * shortest)
+        raise ConfigurationError(f"longest = {longest:g}: must be at least {least:g}")
+    if shortest > SHORTEST_MAX:
+        raise ConfigurationError(f"shortest = {shortest:g}: must be at most {SHORTEST_MAX:g}")
     protocols = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
     ledger = Ledger(out, seed)
     for entry in retry_open(ledger):
         typer.echo(f"roamcast: mended: {entry.file} ({entry.failure})", err=True)
     runs = RUNS if runs is None and hours is None else runs
-    limit = Limit(runs, None if hours is None else monotonic() + 3600 * hours, longest)
+    limit = Limit(runs, None if hours is None else monotonic() + 3600 * hours, shortest, longest)
     if master is None:
         entries = hunt_on_cores(ledger, protocols, limit, jobs or os.cpu_count() or 1)
     else:
@@ -117,6 +121,9 @@ def fuzz(
 ) -> None:
     """Send mutated datagrams to every protocol; only refusals may come out."""
     names = [checked_protocol(name) for name in protocol] if protocol else list(HUNTED)
+    _require_least("datagrams", datagrams, 1)
+    if hours <= 0:
+        raise ConfigurationError(f"hours = {hours:g}: must be above 0")
     counts: dict[str, Counts] = {}
     for name in names:
         path = corpus / f"{name}.txt"
@@ -152,8 +159,7 @@ def live(
     from roamcast.emulator.machines import enter_own_network
     from roamcast.hunt.live import BEHIND_S_MAX, add_live, judge_live, live_case, read_live
 
-    if runs < 1:
-        raise ConfigurationError(f"runs = {runs}: must be at least 1")
+    _require_least("runs", runs, 1)
     names = [checked_protocol(name) for name in protocol] if protocol else list(HUNTED)
     enter_own_network()
     path = out / "live.jsonl"
@@ -190,8 +196,8 @@ def adversaries(
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
     """Measure what adversaries do to each protocol."""
-    if seeds < 1:
-        raise ConfigurationError(f"seeds = {seeds}: must be at least 1")
+    _require_least("seeds", seeds, 1)
+    _require_least("jobs", jobs, 0)
     names = tuple(checked_protocol(name) for name in protocol) if protocol else HUNTED
     outcomes = []
     for outcome in endure(names, jobs or os.cpu_count() or 1, tuple(range(1, seeds + 1))):
@@ -205,6 +211,11 @@ def adversaries(
         print_json(outcomes)
     elif page is None:
         typer.echo(text)
+
+
+def _require_least(name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise ConfigurationError(f"{name} = {value}: must be at least {least}")
 
 
 def _follow(entries: Iterator[LedgerEntry], ledger: Ledger, out: Path) -> None:

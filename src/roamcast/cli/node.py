@@ -154,7 +154,8 @@ def node(
         str, typer.Option(help="Of the log: text, json, journal, or auto: journal where systemd reads it.")
     ] = "auto",
     held: Annotated[
-        bool, typer.Option("--held", hidden=True, help="Load everything, then wait for a line on standard input.")
+        bool,
+        typer.Option("--held", hidden=True, help="Load everything; begin when a line on standard input says so."),
     ] = False,
     seed: Annotated[
         int | None, typer.Option(hidden=True, help="Of what the protocol draws, in tests. [default: the system's]")
@@ -234,9 +235,12 @@ class _Application:
         self._printer.close()
 
     async def _hold(self) -> None:
-        """Waits for a line, so that many nodes can begin at the same instant."""
+        """Waits for a line, and for the instant that it names, so that many nodes can begin at the same one."""
         self._printer.held()
-        await asyncio.get_running_loop().run_in_executor(None, _read_line)
+        loop = asyncio.get_running_loop()
+        line = await loop.run_in_executor(None, _read_line)
+        with contextlib.suppress(ValueError):  # an empty line: now
+            await asyncio.sleep(float(line) - loop.time())
 
     @contextlib.asynccontextmanager
     async def _doors(self, node: LiveNode) -> AsyncIterator[None]:
@@ -345,7 +349,7 @@ class _Application:
             case "publish" if rest:
                 content, payload = (rest, "") if language == "content" else rest.partition(" ")[::2]
                 event = node.publish(parse_content(language, content), payload.strip().encode())
-                self._printer.published(event, node.neighbours)
+                self._printer.published(event, node.neighbours, node.awaited())
             case "subscribe" if rest:
                 self._subscribe(node, parse_interest(language, rest))
             case "unsubscribe" if rest:
@@ -365,10 +369,12 @@ class _Application:
                 raise ConfigurationError(f"command: {line[:80]!r} is unknown; allowed: {COMMANDS}")
 
 
-def _read_line() -> None:
+def _read_line() -> bytes:
     """Reads no further than the end of the line."""
-    while os.read(0, 1) not in (b"\n", b""):
-        pass
+    line = b""
+    while (byte := os.read(0, 1)) not in (b"\n", b""):
+        line += byte
+    return line
 
 
 def _read_lines(loop: asyncio.AbstractEventLoop, handle: Callable[[str], None]) -> None:

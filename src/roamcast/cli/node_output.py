@@ -98,9 +98,13 @@ class Printer:
             text = "no key: anyone in range can read and forge what this node sends"
             self.noticed(Notice(Level.WARNING, "plain", text))
 
-    def published(self, event: Event, neighbours: int) -> None:
-        fields = {"event_id": event.id, "time_s": event.time_s, "neighbours": neighbours}
+    def published(self, event: Event, neighbours: int, awaited: str) -> None:
+        """`awaited` is what the event waits for, empty if for nothing."""
+        fields: dict[str, Any] = {"event_id": event.id, "time_s": event.time_s, "neighbours": neighbours}
         heard = f"{neighbours} in range" if neighbours else "no neighbour in range yet"
+        if awaited:
+            fields["awaited"] = awaited
+            heard += f"; it waits for {awaited}"
         self._print("published", fields, f"published {event.publisher}/{event.number}: {heard}")
 
     def delivered(self, delivery: Delivery, then: Callable[[], object] | None = None) -> None:
@@ -146,9 +150,7 @@ class Printer:
         if notice.level <= self.log.level:
             self._complaints.add(written(notice, self.log.format))
 
-    def _print(
-        self, kind: str, fields: dict[str, Any], text: str, then: Callable[[], object] | None = None
-    ) -> None:
+    def _print(self, kind: str, fields: dict[str, Any], text: str, then: Callable[[], object] | None = None) -> None:
         self._lines.add(msgspec.json.encode({"kind": kind, **fields}).decode() if self._as_json else text, then)
 
 

@@ -67,16 +67,21 @@ def sql(
 
 
 def _refuse_damages(directory: str, views: Iterable[str]) -> None:
-    """Answers without the rows of a lost file, or with altered ones, would be wrong."""
+    """Answers without the rows of a lost file, or with altered ones, would be wrong. Runs that are missing are told."""
     from roamcast.analysis.views import KINDS
 
     asked = list(views)
     kinds = {kind for view in asked for kind in KINDS[view]} if set(asked) <= KINDS.keys() else None
-    damages = damages_of_kinds(Store(directory).directory, kinds)
+    store = Store(directory)
+    damages = damages_of_kinds(store.directory, kinds)
     if damages:
         raise ConfigurationError(
             f"{directory}: {damages[0].path} {damages[0].what}; roamcast campaign verify sets damaged batches aside"
         )
+    planned = set(store.plan()["run_id"].to_pylist())
+    missing = len(planned - store.outcomes().keys())
+    if missing:
+        typer.echo(f"roamcast: {missing:,} of {len(planned):,} planned runs are missing from the answer", err=True)
 
 
 def _session(master: str, remote: str, settings: dict[str, str]) -> Any:

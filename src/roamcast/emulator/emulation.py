@@ -61,6 +61,7 @@ START_PATIENCE_S = 120.0
 STOP_PATIENCE_S = 15.0
 MOVE_PERIOD_S = 1.0
 WRITE_PERIOD_S = 1.0  # of the trace
+NOTICE_S = 0.5  # how long before the run begins nodes are told when
 AHEAD_S = 15.0  # how early the process of a node that joins or returns is started
 RAIN = "@"  # payloads are made of it: eight of them, read as a double, are a rain of 32.5 mm/h
 INCIDENTS = ("pause", "deaf", *LIVES, *disturbance.KINDS)
@@ -140,9 +141,10 @@ class _Node:
     def is_up(self) -> bool:
         return self.is_released and self.process.poll() is None
 
-    def release(self) -> None:
+    def release(self, at_s: float) -> None:
+        """Has the process become a node at that instant of the clock that all processes share."""
         self.is_released = True
-        self.say("")
+        self.say(f"{at_s:.6f}")
         for interest in self.offered:
             self.say(f"advertise {interest}")
         for interest in self.wanted:
@@ -201,10 +203,11 @@ class Emulation:
             await asyncio.wait_for(asyncio.gather(*waits), START_PATIENCE_S)
             plan = self._plan(faults)
             prefer(os.getpid(), AIR_PRIORITY)
-            self._began_s, self._began_unix_s = self._loop.time(), time.time()
+            self._began_s = self._loop.time() + NOTICE_S
+            self._began_unix_s = time.time() + NOTICE_S
             tell(f"running for {scenario.duration_s:g} s")
             for node in present:
-                self._release(node)
+                self._release(node, 0.0)
             await self._follow(plan)
             await self._wait_until(scenario.duration_s)
         except TimeoutError:
@@ -308,7 +311,7 @@ class Emulation:
             case "leave":
                 self._nodes[fault.node].say("quit")
             case _:
-                self._release(fault.node)
+                self._release(fault.node, fault.t_s)
 
     def _befall(self, incident: Incident, begins: bool) -> None:
         if incident.what == "deaf":
@@ -384,11 +387,11 @@ class Emulation:
             prefer(node.process.pid, NODE_PRIORITY)
         threading.Thread(target=self._listen, args=(number, node.process), daemon=True).start()
 
-    def _release(self, number: int) -> None:
+    def _release(self, number: int, t_s: float) -> None:
         node = self._nodes[number]
         self._air.switch(number, on=True)
-        node.released_s = self._now()
-        node.release()
+        node.released_s = t_s
+        node.release(self._began_s + t_s)
 
     def _listen(self, number: int, process: Any) -> None:
         """Runs in a thread for each life of a node: hands its lines to the loop."""

@@ -58,15 +58,18 @@ def perform(task: HuntTask) -> tuple[LedgerEntry, Case | None]:
     return entry, shrunk
 
 
-def tasks(ledger: Ledger, protocols: tuple[str, ...], longest: float | None = None) -> Iterator[HuntTask]:
-    """What is still to be judged, without an end; of at most `longest` node-hours."""
+def tasks(
+    ledger: Ledger, protocols: tuple[str, ...], shortest: float = 0.0, longest: float | None = None
+) -> Iterator[HuntTask]:
+    """What is still to be judged, without an end; from `shortest` to `longest` node-hours."""
     done = ledger.done()
     number = 0
     while True:
         for protocol in protocols:
             if (protocol, number) in done:
                 continue
-            if longest is None or draw_case(ledger.seed, number, protocol).node_hours <= longest:
+            node_hours = draw_case(ledger.seed, number, protocol).node_hours
+            if node_hours >= shortest and (longest is None or node_hours <= longest):
                 yield HuntTask(ledger.seed, number, protocol)
         number += 1
 
@@ -86,7 +89,8 @@ class Limit(NamedTuple):
 
     runs: int | None = None
     until_s: float | None = None  # on the monotonic clock
-    longest: float | None = None  # node-hours of a case; longer ones are left for later
+    shortest: float = 0.0  # node-hours of a case; others are left for later
+    longest: float | None = None
 
     def reached(self, runs: int) -> bool:
         enough = self.runs is not None and runs >= self.runs
@@ -95,7 +99,7 @@ class Limit(NamedTuple):
 
 def hunt_on_cores(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, jobs: int) -> Iterator[LedgerEntry]:
     """Judges cases on `jobs` processes until the limit; entries come as they are made. One job is this process."""
-    todo = tasks(ledger, protocols, limit.longest)
+    todo = tasks(ledger, protocols, limit.shortest, limit.longest)
     begun = 0
     while jobs == 1 and not limit.reached(begun):
         entry, shrunk = perform(next(todo))
@@ -122,7 +126,7 @@ def hunt_on_cores(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, jobs
 
 def hunt_on_spark(ledger: Ledger, protocols: tuple[str, ...], limit: Limit, session: Any) -> Iterator[LedgerEntry]:
     """The same as Spark jobs of `BATCH` cases each."""
-    todo = tasks(ledger, protocols, limit.longest)
+    todo = tasks(ledger, protocols, limit.shortest, limit.longest)
     begun = 0
     while not limit.reached(begun):
         size = BATCH if limit.runs is None else min(BATCH, limit.runs - begun)

@@ -30,7 +30,7 @@ from roamcast.live.opening import heard_file, identity_of, key_ring, lives_file,
 from roamcast.live.ports import Ports
 from roamcast.live.settings import NodeSettings
 from roamcast.live.signing import modulated_by
-from roamcast.protocols.api import PLAIN_CHANNEL, Modulation, Point
+from roamcast.protocols.api import NOBODY, PLAIN_CHANNEL, Modulation, Point
 from roamcast.protocols.catalogue import protocol_class, protocol_parameters
 from roamcast.protocols.contents import Contents
 from roamcast.protocols.fragments import MESSAGE_BYTES_MAX
@@ -43,6 +43,12 @@ RELOADABLE = ("peers", "interfaces", "key", "identity")  # settings that can cha
 FLUSH_PERIOD_S = 5.0  # how much of its trace a node that is killed may lose
 SMALL_BYTES = MESSAGE_BYTES_MAX // 16  # with a payload and a content of this size an event fits in any case
 EVENT_BYTES_MAX = MESSAGE_BYTES_MAX - 1024  # encoded; what is left of a message is for the protocol
+_TREE = ("parent", "a tree to join")
+_AWAITED = {
+    **dict.fromkeys(("ps-maodv", "sp-combo", "dsapst", "somer", "somer-plus"), _TREE),
+    "overlays": ("home", "a broker"),
+}
+"""What events wait for in a protocol, and the aspect of the structure that says whether it is there."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -200,11 +206,11 @@ class LiveNode:
         if lives.trouble:
             text = f"{lives.trouble}; lives and event numbers follow the clock, which must not go back (--state DIR)"
             on_notice(Notice(Level.WARNING, "no-state", text))
+        node._flush()  # now, because writing takes longer than the protocol needs to start
         if before_start is not None:
             await before_start()
         guard.start(host.link.announce, host.random)
         host.protocol.start()
-        node._flush()
         return node
 
     def advertise(self, interest: Interest) -> None:
@@ -327,6 +333,16 @@ class LiveNode:
     def standing(self) -> dict[str, ToldStanding]:
         """What this node is in the network's structure, by aspect, as the protocol last said."""
         return dict(self._journal.standing)
+
+    def awaited(self) -> str:
+        """What a published event is waiting for, as far as the protocol has said; empty if it is not waiting."""
+        aspect, awaited = _AWAITED.get(self.settings.protocol, ("", ""))
+        told = self._journal.standing.get(aspect)
+        if aspect == "" or "broker" in self._journal.standing:
+            return ""
+        if told is None or told.detail == "searching" or (aspect == "home" and told.peer == NOBODY):
+            return awaited
+        return ""
 
     def backlog(self) -> int:
         """Frames that wait to be sent or, if they are unicasts, to be acknowledged."""

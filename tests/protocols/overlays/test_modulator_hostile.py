@@ -80,6 +80,9 @@ REFUSED = {
     "start that never ends": module("", more="(func $begin " + LOOP.format("") + ") (start $begin)"),
     "start that traps": module("", more="(func $begin (unreachable)) (start $begin)"),
     "start that calls out": module("", TIME, more="(func $begin (drop (call $time))) (start $begin)"),
+    "start that reads an input": module(
+        "", INPUT, more=f"(func $begin (call $input {'(i32.const 0)' * 4})) (start $begin)"
+    ),
     "too much memory": module("", pages="17"),
     "all memory": module("", pages="65536"),
     "huge table": module("", more="(table 10000000 funcref)"),

@@ -24,6 +24,16 @@ def test_a_root_far_away_is_remembered_longer_than_a_near_one() -> None:
         assert list(overlay.entries) == left
 
 
+def test_an_entry_that_came_late_does_not_replace_a_newer_one() -> None:
+    overlay = row_of_roots()
+    overlay.learn(Entry(3, 9, ((2, 3),), ALL), 1.0)
+    for sequence in (9, 8, 1):
+        assert not overlay.learn(Entry(3, sequence, (), Intervals.of((0, 1))), 2.0)
+        assert overlay.entries[3] == Entry(3, 9, ((2, 3),), ALL)
+    overlay.learn(Entry(3, 10, (), ALL), 2.0)
+    assert overlay.sequence(3) == 10
+
+
 def test_what_the_root_of_an_absorbed_tree_has_said_leads_nowhere() -> None:
     overlay = row_of_roots()
     assert overlay.via(3) == 2

@@ -97,6 +97,7 @@ class Sandbox(Modulator):
         self._inputs = inputs
         self._event: Event | None = None
         self._fuel_used = 0
+        self._is_whole = False  # it has started
         self._begin(None)
         if not _ENGINE:
             _ENGINE.append(_engine())
@@ -110,6 +111,7 @@ class Sandbox(Modulator):
             exports = self._linker().instantiate(self._store, module).exports(self._store)
         except (wasmtime.WasmtimeError, wasmtime.Trap, ExceededError) as error:
             raise ConfigurationError(f"modulator: WebAssembly: {_one_line(error)}") from None
+        self._is_whole = True
         self._memory = _export(exports, "memory", wasmtime.Memory)
         self._process = self._function(exports, "process", [])
         self._state = self._size = None
@@ -215,6 +217,8 @@ class Sandbox(Modulator):
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
+            if not self._is_whole:
+                raise ExceededError("calls an import while it starts")
             self._calls += 1
             if self._calls > self._limits.calls:
                 raise ExceededError(f"more than {self._limits.calls} calls of imports")
