@@ -18,6 +18,7 @@ from roamcast.emulator.machines import enter_own_network
 from roamcast.library.simulations import described_run
 from roamcast.trace.files import read_trace, require_writable
 from roamcast.trace.summary import summarise
+from roamcast.world.radio.models.ideal import Ideal
 
 BEHIND_S = 0.1  # by more than this the machine was too slow for real time
 
@@ -36,7 +37,7 @@ def emulate(
         typer.Option("--shared-medium", help="Mbit/s that stations in range share; without it links do not contend."),
     ] = None,
     cpu_share: Annotated[
-        float, typer.Option(help="Share of a core that each machine has: computing counts as if it took longer.")
+        float, typer.Option(help="Share of a core that each machine has; computation counts as that much slower.")
     ] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
@@ -52,6 +53,13 @@ def emulate(
     emulation = EmulationSettings(rate_mbps, shared_mbps, cpu_share)
     require_emulable(run)
     require_writable(out)
+    if not isinstance(run.scenario.radio, Ideal):
+        model = run.scenario.radio.__struct_config__.tag
+        typer.echo(
+            f"roamcast: of the radio {model} only range, signals and loss are emulated: no collisions, and frames take "
+            "no time unless --rate or --shared-medium says so",
+            err=True,
+        )
     enter_own_network()
     result = emulate_run(run, out, emulation, tell=lambda line: typer.echo(f"roamcast: {line}", err=True))
     if result.behind_s > BEHIND_S:
