@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from roamcast.checkers.receipts import ReceiptCounts, judge
-from roamcast.delivery.custody import MISSING_MAX, NEIGHBOURS_MAX
+from roamcast.delivery.custody import ANSWERS_MAX, LISTED_MAX, MISSING_MAX, NEIGHBOURS_MAX
 from roamcast.delivery.layer import DeliveryLayer
-from roamcast.delivery.messages import IDS_MAX, KINDS, Beat, Carried, Carry, Fetch, RecordUpdate, Want
+from roamcast.delivery.messages import IDS_MAX, KINDS, Ask, Beat, Carried, Carry, Fetch, Offer, RecordUpdate, Want
 from roamcast.delivery.registry import NODES_MAX
 from roamcast.delivery.settings import DeliverySettings
 from roamcast.errors import ConfigurationError
@@ -205,6 +205,30 @@ def test_a_stranger_cannot_grow_memory() -> None:
     assert layer.custody.missing <= MISSING_MAX
     assert len(layer.custody._neighbours) <= NEIGHBOURS_MAX
     assert len(layer.registry._wants) <= NODES_MAX
+
+
+def test_a_neighbour_that_makes_things_up_costs_a_bounded_share() -> None:
+    """It asks, and lists events that do not exist, as fast as it can. Answers and room are limited; others go on."""
+    net = layered(line(3))
+    net.subscribe(1, ALL)
+    net.subscribe(2, ALL)
+    net.run(5)
+    layer = net.node(1)
+    net.frames.clear()
+    for number in range(1000):
+        layer.on_message(0, Ask(number, 0))
+        layer.on_message(0, Offer(number, 1000, (event_id(9, number + 1),), 2000))
+        layer.on_message(0, Fetch((event_id(9, number + 1),)))
+    net.run(0.5)
+    answers = net.frames[Offer.label] + net.frames[Ask.label] + net.frames[Carry.label]
+    assert answers <= 2 * ANSWERS_MAX  # a beat may fall into this time
+    for number in range(100):
+        layer.on_message(0, Beat(7, 0, tuple(event_id(9, 128 * number + n + 1) for n in range(IDS_MAX)), 1))
+    assert layer.custody.missing <= LISTED_MAX + 1000
+    for number in range(20):
+        net.publish(2, number)
+    net.run(5)
+    assert set(net.contents(1)) >= set(range(20))
 
 
 def test_events_that_nobody_wants_are_not_kept_for_others() -> None:

@@ -15,12 +15,23 @@ from roamcast.events import Event, event_id
 from roamcast.interests import parse_interest
 from roamcast.live.authority import new_authority
 from roamcast.live.codec import HEADER_BYTES, Codec, Datagram, DatagramKind
-from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, new_identity, read_identity
+from roamcast.live.credentials import Credentials
+from roamcast.live.durability import message_union
+from roamcast.live.herald import CredentialAnnouncement
+from roamcast.live.identity import (
+    SIGNATURE_BYTES,
+    Certificate,
+    Identity,
+    Statement,
+    new_identity,
+    read_identity,
+    verify,
+)
 from roamcast.live.keys import new_ring, read_ring, write_ring
 from roamcast.live.link import WINDOW_S
 from roamcast.live.node import Delivery, LiveNode, NodeSettings
 from roamcast.live.quotas import PEERS_MAX, Quota, Quotas
-from roamcast.live.sealing import SEAL_BYTES
+from roamcast.live.sealing import SEAL_BYTES, Sealer
 from roamcast.live.secret_files import write_secret
 from roamcast.live.signing import Signer
 from roamcast.protocols.api import Site
@@ -403,6 +414,9 @@ def test_a_quota_limits_each_peer_and_forgets_the_oldest() -> None:
     assert quotas.allows(1, 10, 0.1)
     assert not quotas.allows(1, 10, 0.1)
     assert not quotas.allows(3, 1001, 0.1)
+    assert quotas.allows(4, 10, 0.1, 3)
+    assert not quotas.allows(4, 10, 0.1, 3), "what costs as much as several counts as several"
+    assert quotas.allows(5, 10, 0.1, 6), "but is possible"
     assert not quotas.allows(1, 10, -5.0), "a clock that goes back gives nothing"
     for peer in range(2 * PEERS_MAX):
         quotas.allows(peer, 1, 1.0)
@@ -423,6 +437,73 @@ def test_a_peer_over_its_quota_is_not_heard(tmp_path: Path) -> None:
             await asyncio.sleep(WINDOW_S)  # each in a datagram of its own
         await members.until(lambda: members.lost("alice").get("quota", 0) >= 40)
         assert 10 <= len(members.got["alice"]) <= 20
+
+    live(tmp_path, scene)
+
+
+def test_an_announcement_costs_few_checks_until_it_is_known_who_sent_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Someone who has the key and is no member makes a node check two signatures at most with a datagram."""
+    checks: list[bytes] = []
+
+    def counted(public: Any, signature: bytes, data: bytes) -> bool:
+        checks.append(data)
+        return verify(public, signature, data)
+
+    async def scene(members: Members) -> None:
+        for name in ("alice", "mallory"):
+            members.certify(name)
+        stranger = new_identity()  # which the authority has not certified
+        ends = free_endpoints(2)
+        node = await members.open("alice", ends[0], [])
+        guard = node._guard
+        assert guard is not None
+        forged = [Statement(bytes([number]) * 50, bytes(64)) for number in range(8)]
+        codec = Codec("roamcast", "flooding", message_union(protocol_class("flooding").messages))
+
+        def announcement(identity: Identity, certificates: list[Statement]) -> bytes:
+            said = CredentialAnnouncement(bytes(8), (), tuple(certificates), tuple(forged))
+            body = msgspec.msgpack.encode(said)
+            credentials = Credentials("roamcast", members.ring.authority or b"")
+            sealer = Sealer(members.ring, identity.address, 1, lambda: 2, time, identity, credentials)
+            return sealer.seal(codec.encode(Datagram(DatagramKind.ANNOUNCEMENT, identity.address), body))
+
+        monkeypatch.setattr("roamcast.live.identity.verify", counted)
+        monkeypatch.setattr("roamcast.live.sealing.verify", counted)
+        assert guard.open(announcement(stranger, forged), lambda data: None) is None
+        assert len(checks) == 1
+        checks.clear()
+        mallory = read_identity(members.folder / "mallory.node")
+        assert mallory.certificate is not None
+        sent = announcement(mallory, [mallory.certificate, *forged[:7]])
+        assert guard.open(sent, lambda data: None) is not None
+        assert len(checks) == 2 + 15, "a member's announcement is read, and counts as that many datagrams"
+        assert guard._quotas._buckets[mallory.address].datagrams <= Quota().datagrams_burst - 16
+
+    live(tmp_path, scene)
+
+
+def test_a_node_whose_clock_was_behind_believes_certificates_once_it_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine without a clock of its own, which starts in the past and asks the network for the time."""
+    behind_s = 30 * 86_400.0
+
+    async def scene(members: Members) -> None:
+        for name in ("alice", "bob"):
+            members.certify(name)
+        ends = free_endpoints(2)
+        with monkeypatch.context() as patched:
+            patched.setattr("roamcast.live.host.time.time", lambda: time() - behind_s)
+            await members.open("alice", ends[0], [ends[1]])
+            await members.open("bob", ends[1], [ends[0]])
+            members.nodes["alice"].subscribe(parse_interest("topics", "**"))
+            members.nodes["bob"].discovery._send_beacons(everywhere=True)
+            await members.until(lambda: "expired" in members.lost("alice"))
+        await members.until(lambda: members.nodes["alice"].neighbours == 1)
+        members.nodes["bob"].publish("fire/north")
+        await members.until(lambda: len(members.got["alice"]) == 1)
 
     live(tmp_path, scene)
 

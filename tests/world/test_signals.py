@@ -206,6 +206,27 @@ def test_far_signals_disturb_without_being_received() -> None:
     assert repetitions(is_disturbed=True) > 150
 
 
+@pytest.mark.parametrize(
+    ("apart_m", "setting_db", "waits"), [(150.0, 20.0, False), (150.0, 0.0, True), (10.0, 20.0, True)]
+)
+def test_a_missed_frame_is_sensed_only_if_it_is_strong(apart_m: float, setting_db: float, waits: bool) -> None:
+    """Node 1 sends while a long frame of node 0 begins, and has another one to send before that ends."""
+    net = Net([0.0, apart_m], Wifi80211g(signal=LogDistance(), energy_detection_db=setting_db))
+    rate = OFDM.rates[6.0]
+    frames = []
+    for sender, size in ((1, 100), (0, 1500)):
+        airtime_s = rate.duration_s(size)
+        frame = DcfFrame(net.medium, sender, NOBODY, MESSAGE, "Packet", size, airtime_s, rate, 0.0)
+        frames.append(frame)
+        net.scheduler.at(0.0001 * len(frames), net.medium._start, frame)
+    began_s: list[float] = []
+    net.send(1, at=0.0005)
+    net.medium.on_start = lambda frame: began_s.append(frame.start)
+    net.scheduler.run(1.0)
+    assert len(began_s) == 3
+    assert (began_s[2] > frames[1].end) == waits
+
+
 @pytest.mark.parametrize(("signal", "expected"), [
     (LogDistance(fading="rayleigh"), math.exp(-1)),
     (LogDistance(fading="nakagami", nakagami_shape=1.0), math.exp(-1)),

@@ -102,7 +102,7 @@ class Precision:
 
 
 def is_precise(stop: Stop, values: list[float]) -> bool:
-    """Whether a point may stop: enough seeds, values that differ, and an interval as narrow as it is asked to be."""
+    """Whether a point may stop: it has enough seeds, its values differ, and its interval is as narrow as requested."""
     if len(values) < stop.least or (min(values) == max(values) and most_of(stop.measure) is None):
         return False
     found = mean_interval(values, most=most_of(stop.measure), confidence=look_confidence(stop.looks))

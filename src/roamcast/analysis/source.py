@@ -58,7 +58,7 @@ def read_traces(session: SparkSession, place: str | Path | StoreLocation) -> Dat
 
 
 def knows_file_system(session: SparkSession, location: StoreLocation) -> bool:
-    """Whether Spark can read there itself. A remote session is trusted to: it cannot be asked."""
+    """Whether Spark can read there itself. A remote session cannot be asked, so it is assumed to."""
     if location.is_local or not hasattr(session, "_jsparkSession"):
         return True
     jvm: Any = session._jvm

@@ -57,7 +57,7 @@ COMMANDS = {
     "capacity": "Find the highest rate of publication that each protocol sustains.",
     "node": "Run a live node over UDP.",
     "app": "Run an application on live nodes, with pages in a browser.",
-    "key": "Make and change the key of a live network; say who is a member.",
+    "key": "Make and change the key of a live network; certify and revoke members.",
     "reproduce": "Reproduce a paper's figure and judge its claims.",
     "book": "Make the pages of results from stored summaries.",
     "hunt": "Hunt for failures: random networks with faults, judged by checkers.",

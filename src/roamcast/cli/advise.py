@@ -66,10 +66,10 @@ def advise(
             budget_s = None if budget_minutes is None else 60 * budget_minutes
             advice = search.run(session, budget_s=budget_s, on_stage=_tell_stage, on_progress=on_progress)
     except KeyboardInterrupt:
-        _say("stopped; every committed run is kept: the same command goes on")
+        _say("stopped; every committed run is kept; the same command continues")
         raise typer.Exit(INTERRUPTED) from None
     except CampaignStoppedError as error:
-        _say(f"{error}; every committed run is kept: the same command goes on")
+        _say(f"{error}; every committed run is kept; the same command continues")
         raise typer.Exit(1) from None
     _say(f"took {monotonic() - began_s:.0f} s")
     if as_json:

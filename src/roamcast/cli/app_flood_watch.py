@@ -29,7 +29,7 @@ def flood_watch(
     stay: Annotated[bool, typer.Option("--stay", help="Run the demonstration until interrupted.")] = False,
     out: Annotated[Path, typer.Option(help="Where the demonstration leaves its page.")] = OUT,
     page: Annotated[str, typer.Option(help="Where a team's page is served, HOST:PORT.")] = "127.0.0.1:8080",
-    seed: Annotated[int, typer.Option(min=0, help="Of the land and its storms; the same on all machines.")] = 7,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the terrain and its storms; the same on all machines.")] = 7,
     address: Annotated[int | None, typer.Option(help="Vehicles: 1 to 99, station: 100, teams: 200 to 299.")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT for static links.")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="A static link, HOST:PORT; may be repeated.")] = None,
@@ -38,7 +38,7 @@ def flood_watch(
     identity: Annotated[Path | None, typer.Option(help="This node's identity file.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Allow plain datagrams to leave this machine.")] = False,
     position: Annotated[
-        str, typer.Option(help="Where this node is, metres east and north; -: each line of standard input says it.")
+        str, typer.Option(help="Position of this node, metres east and north; -: read positions from standard input.")
     ] = "2500,2500",
     name: Annotated[str | None, typer.Option(help="Of the team or vehicle.")] = None,
     box: Annotated[str, typer.Option(help="What the team watches: left,top,right,bottom in cells.")] = "30,30,70,70",
@@ -159,5 +159,5 @@ def _numbers(field: str, text: str, count: int) -> list[float]:
     except ValueError:
         numbers = []
     if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise ConfigurationError(f"{field}: {text!r} is not {count} numbers with commas between them")
+        raise ConfigurationError(f"{field}: {text!r} is not {count} numbers separated by commas")
     return numbers

@@ -84,8 +84,7 @@ def fidelity(
     references = [flows_bench.read_reference(path) for path in routed]
     read = [fidelity_bench.read_layout(path) for path in plain]
     results = [
-        {"file": str(path), **fidelity_bench.compare(layout, seeds)}
-        for path, layout in zip(plain, read, strict=True)
+        {"file": str(path), **fidelity_bench.compare(layout, seeds)} for path, layout in zip(plain, read, strict=True)
     ]
     floods = [result["flood"] for result in results]
     mean = {
@@ -102,9 +101,7 @@ def fidelity(
         for name in (flows_bench.FIGURES if aodv else ())
     }
     if json:
-        print_json(
-            {"layouts": results, "flood_difference_mean": mean, "aodv": aodv, "aodv_difference_mean": aodv_mean}
-        )
+        print_json({"layouts": results, "flood_difference_mean": mean, "aodv": aodv, "aodv_difference_mean": aodv_mean})
         return
     rows: list[list[str]] = []
     for result in results:
@@ -125,7 +122,7 @@ def fidelity(
 @app.command()
 def reference_radio(
     out: Annotated[Path, typer.Argument(help="File to write, for fidelity.")],
-    ns3: Annotated[Path, typer.Option(help="The program made from peers/ns3/wireless.cc (make bench-peers).")],
+    ns3: Annotated[Path, typer.Option(help="The program built from peers/ns3/wireless.cc (make bench-peers).")],
     seed: Annotated[int, typer.Option(help="Decides positions and shadowing.")] = 1,
 ) -> None:
     """Draw a layout of 802.11g nodes with shadowed links, and have ns-3 measure floods and unicasts on it."""
@@ -137,7 +134,7 @@ def reference_radio(
 @app.command()
 def reference(
     out: Annotated[Path, typer.Argument(help="File to write, for fidelity.")],
-    ns3: Annotated[Path, typer.Option(help="The program made from peers/ns3/aodv.cc (make bench-peers).")],
+    ns3: Annotated[Path, typer.Option(help="The program built from peers/ns3/aodv.cc (make bench-peers).")],
     speed_max: Annotated[float, typer.Option(help="Of the nodes, m/s.")] = 10.0,
     seed: Annotated[int, typer.Option(help="Decides movements and flows.")] = 1,
     runs: Annotated[int, typer.Option(min=1, help="Of ns-3, with seeds 1, 2, …")] = 3,

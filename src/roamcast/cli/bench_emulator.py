@@ -14,8 +14,10 @@ def emulator(
     protocol: Annotated[list[str] | None, typer.Option(help="Repeatable; all that can be deployed.")] = None,
     nodes: Annotated[int, typer.Option(min=2, max=64, help="Real processes at a time.")] = 20,
     duration_s: Annotated[float, typer.Option("--duration", min=25, help="Seconds of real time for each.")] = 60,
-    seed: Annotated[int, typer.Option(help="Of the first network; the others have the following.")] = 1,
-    networks: Annotated[int, typer.Option(min=1, help="Each protocol runs in so many, one after the other.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of the first network; the others have the following ones.")] = 1,
+    networks: Annotated[
+        int, typer.Option(min=1, help="Number of networks that each protocol runs in, one after the other.")
+    ] = 2,
     page: Annotated[Path | None, typer.Option(help="Write the results as Markdown into this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:

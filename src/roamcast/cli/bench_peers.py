@@ -17,7 +17,7 @@ from roamcast.protocols.catalogue import PROTOCOLS, protocol_class
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 StoreOption = Annotated[
-    Path | None, typer.Option("--store", help="Keep the measurements here and make the speed page again.")
+    Path | None, typer.Option("--store", help="Store the measurements here and make the speed page again.")
 ]
 
 

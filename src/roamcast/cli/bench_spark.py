@@ -28,10 +28,11 @@ def spark(
         int, typer.Option(min=0, help="Slots of a standalone cluster whose runs sleep for 1 s; 0 leaves it out.")
     ] = 32,
     joins: Annotated[
-        bool, typer.Option("--joins", help="Time the independent twin, which joins all rows, as well (slow).")
+        bool, typer.Option("--joins", help="Also time the independent implementation, which joins all rows (slow).")
     ] = False,
     directory: Annotated[
-        Path | None, typer.Option("--store", help="Keep the measurements here and make the page of Spark's cost again.")
+        Path | None,
+        typer.Option("--store", help="Store the measurements here and make the page of Spark's cost again."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:

@@ -12,23 +12,23 @@ from roamcast.papers.book import write_book
 
 
 def book(
-    directory: Annotated[Path, typer.Argument(help="Where data/ with the summaries is and the pages go.")] = Path(
-        "docs/results"
-    ),
+    directory: Annotated[
+        Path, typer.Argument(help="Directory with the summaries in data/; the pages go there, too.")
+    ] = Path("docs/results"),
     arena: Annotated[
-        Path | None, typer.Option(help="First keep the results of this campaign as those of the arena.")
+        Path | None, typer.Option(help="First store the results of this campaign as those of the arena.")
     ] = None,
     capacity: Annotated[
-        Path | None, typer.Option(help="With --arena: keep the answer of roamcast capacity from this directory, too.")
+        Path | None, typer.Option(help="With --arena: also store the answer of roamcast capacity from this directory.")
     ] = None,
     waymark: Annotated[
-        Path | None, typer.Option(help="First keep the results of this campaign as those of Waymark's goals.")
+        Path | None, typer.Option(help="First store the results of this campaign as those of Waymark's goals.")
     ] = None,
     ablation: Annotated[
-        Path | None, typer.Option(help="First keep the results of this campaign as the ablation of SOMER-plus.")
+        Path | None, typer.Option(help="First store the results of this campaign as the ablation of SOMER-plus.")
     ] = None,
     arena_map: Annotated[
-        Path | None, typer.Option("--map", help="First keep the results of this campaign as the arena's map.")
+        Path | None, typer.Option("--map", help="First store the results of this campaign as the arena's map.")
     ] = None,
     into: Annotated[
         list[Path] | None,

@@ -98,10 +98,10 @@ def run(
                 _say("measuring and writing the report")
                 page = write_report(store, analyse(session, store))
     except (KeyboardInterrupt, _TerminatedError) as stopped:
-        _say(f"stopped; every run that was shown as done is kept. To go on:\n  {conductor.command}")
+        _say(f"stopped; every run that was shown as done is kept. To continue:\n  {conductor.command}")
         raise typer.Exit(TERMINATED if isinstance(stopped, _TerminatedError) else INTERRUPTED) from None
     except CampaignStoppedError as error:
-        _say(f"{error}\nevery committed run is kept. To go on:\n  {conductor.command}")
+        _say(f"{error}\nevery committed run is kept. To continue:\n  {conductor.command}")
         raise typer.Exit(SOME_FAILED) from None
     failed = [_failure(store, outcome.run_id, outcome.detail) for outcome in ending.failed]
     if as_json:
@@ -154,7 +154,7 @@ def status(directory: Directory, as_json: AsJson = False) -> None:
     console().print(table)
     _tell_failures(failed)
     if answer["done"] < answer["planned"]:
-        console().print(f"to go on: {manifest.command}", soft_wrap=True)
+        console().print(f"to continue: {manifest.command}", soft_wrap=True)
     elif answer["report"]:
         console().print(f"report: {answer['report']}", soft_wrap=True)
     if damages:
@@ -263,7 +263,7 @@ def decide(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which protocol to choose where, from a campaign's runs.
+    """Recommend a protocol for each place, from a campaign's runs.
 
     Where the axes of a grid cross, one row per combination and one column per value of its first axis; otherwise one
     row per place and one column for each thing that may count.

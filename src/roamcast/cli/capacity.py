@@ -20,7 +20,9 @@ from roamcast.world.scenario_file import Tables, read_tables
 def capacity(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario or campaign file; its [scenario] counts.")],
     want: Annotated[str, typer.Option(help="What must hold at a rate.")] = "delivery>=0.95",
-    protocols: Annotated[str, typer.Option(help="Names with commas between them; the file's, or all.")] = "",
+    protocols: Annotated[
+        str, typer.Option(help="Names separated by commas. [default: those of the file, or all]")
+    ] = "",
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Networks per rate.")] = 3,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of the seeds.")] = 1,
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
@@ -58,10 +60,10 @@ def capacity(
         with showing_progress() as on_progress:
             answer = search.run(session, on_rate=_tell_rate, on_progress=on_progress)
     except KeyboardInterrupt:
-        _say("stopped; every committed run is kept: the same command goes on")
+        _say("stopped; every committed run is kept; the same command continues")
         raise typer.Exit(INTERRUPTED) from None
     except CampaignStoppedError as error:
-        _say(f"{error}; every committed run is kept: the same command goes on")
+        _say(f"{error}; every committed run is kept; the same command continues")
         raise typer.Exit(1) from None
     if as_json:
         print_json(answer)
@@ -83,7 +85,7 @@ def _entry(entry: Any) -> Candidate:
     if isinstance(entry, str):
         return candidate(entry, {})
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise ConfigurationError(f"protocols = {entry!r}: must be a name, or a table with name = \"...\"")
+        raise ConfigurationError(f'protocols = {entry!r}: must be a name, or a table with name = "..."')
     settings = {name: value for name, value in entry.items() if name not in ("name", "label")}
     found = candidate(entry["name"], settings)
     return Candidate(str(entry.get("label", found.label)), found.protocol, found.parameters)

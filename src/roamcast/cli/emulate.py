@@ -36,7 +36,7 @@ def emulate(
         typer.Option("--shared-medium", help="Mbit/s that stations in range share; without it links do not contend."),
     ] = None,
     cpu_share: Annotated[
-        float, typer.Option(help="Share of a core that each machine has: computing counts as if it took longer.")
+        float, typer.Option(help="Share of a core that each machine has; computation counts as that much slower.")
     ] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:

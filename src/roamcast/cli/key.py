@@ -21,7 +21,9 @@ from roamcast.live.keys import KeyRing, fingerprint, new_ring, read_ring, write_
 from roamcast.live.secret_files import read_secret, write_secret
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Make and change the key of a live network; say who is a member."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Make and change the key of a live network; certify and revoke members.",
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")]

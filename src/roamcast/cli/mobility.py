@@ -56,9 +56,11 @@ def mobility(
 ) -> None:
     """Show how nodes move and meet, drawn or imported; write positions, movements or contacts.
 
-    Takes the options of simulate, so that the network looked at is the one simulated. What they say about protocol,
-    workload and failing nodes makes no difference here; of the radio, its range and its signal matter. With a signal
-    model, a contact is a link that works in both directions, with the shadowing of the run that has the same seed.
+    Takes the options of simulate, so you see the same network that it simulates. Protocol, workload and failures make
+    no difference here; of the radio, only range and signal count. With a signal model, a contact is a link that works
+    in both directions, with the shadowing of the run that has the same seed.
+
+    Example: roamcast mobility --duration 20 --write movements --out walk.ns2
     """
     if show and as_json:
         raise ConfigurationError("--show and --json: must not be given together")

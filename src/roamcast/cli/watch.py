@@ -22,7 +22,10 @@ from roamcast.report.replay.server import ReplayServer
 
 def watch(
     directory: Annotated[
-        Path, typer.Argument(help="Of an emulation, of a node's trace, or with traces of nodes below.", metavar="DIR")
+        Path,
+        typer.Argument(
+            help="Directory of an emulation, of a node's trace, or of several nodes' traces.", metavar="DIR"
+        ),
     ],
     port: Annotated[int, typer.Option(help="Of the local server; 0 takes a free one.", min=0, max=65535)] = 0,
     every_s: Annotated[float, typer.Option("--every", min=0.5, max=60, help="Seconds between looks.")] = 2.0,

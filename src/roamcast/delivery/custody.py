@@ -10,6 +10,9 @@ Fetching. An id in a neighbour's log that this node does not know is missing her
 a time per neighbour. If no answer comes, another neighbour is asked, with doubling pauses, as long as one has it.
 
 A neighbour that lists an event of ours has taken custody of it: that is all an acknowledgement takes.
+
+A neighbour that makes things up costs a bounded share: `ANSWERS_MAX` of its messages are answered in a beat period,
+none while many frames wait at the link, and it gets half the room for what is missing.
 """
 
 from collections.abc import Callable
@@ -27,6 +30,8 @@ from roamcast.protocols.components import Component, Inputs
 
 NEIGHBOURS_MAX: Final = 256
 MISSING_MAX: Final = 8192
+LISTED_MAX: Final = MISSING_MAX // 2  # of these, that one neighbour listed first
+ANSWERS_MAX: Final = 64  # messages of one neighbour that are answered in a beat period
 HOLDERS_MAX: Final = 8  # neighbours remembered per missing event
 CUSTODIANS_MAX: Final = 64  # neighbours remembered per own event
 EPOCHS_PER_LIFE: Final = 1 << 20
@@ -42,10 +47,14 @@ class _Neighbour:
         self.epoch = -1
         self.cursor = 0  # up to here its log is known
         self.under_way = 0  # ids that it has been asked for and has not sent
+        self.listed = 0  # ids that are missing here, and that it listed first
+        self.answers = 0  # to it, since the time below
+        self.answers_since_s = 0.0
 
 
 class _Missing:
-    def __init__(self, due_s: float) -> None:
+    def __init__(self, due_s: float, listed_by: _Neighbour) -> None:
+        self.listed_by = listed_by
         self.holders: list[int] = []
         self.due_s = due_s  # when it may be asked for
         self.asked = -1  # the neighbour that was asked last
@@ -117,7 +126,10 @@ class Custody(Component):
     def arrived(self, event_id: int) -> None:
         """The event came by another way, or is not wanted here."""
         missing = self._missing.pop(event_id, None)
-        if missing is not None and missing.asked in self._neighbours:
+        if missing is None:
+            return
+        missing.listed_by.listed -= 1
+        if missing.asked in self._neighbours:
             neighbour = self._neighbours[missing.asked]
             neighbour.under_way = max(0, neighbour.under_way - 1)
 
@@ -164,19 +176,14 @@ class Custody(Component):
     def _on_ask(self, sender: int, message: Ask) -> None:
         first = message.cursor if message.epoch == self._epoch else 0
         end = min(len(self._log), first + IDS_MAX)
-        if first <= len(self._log):
+        if first <= len(self._log) and self._may_answer(self._neighbour(sender)):
             self.host.send(sender, Offer(self._epoch, first, self._entries(first, end), len(self._log)))
 
     def _on_offer(self, sender: int, message: Offer) -> None:
         self._read(sender, message.epoch, message.first, message.ids, message.head)
 
     def _read(self, sender: int, epoch: int, first: int, ids: tuple[int, ...], head: int) -> None:
-        neighbour = self._neighbours.pop(sender, None)
-        if neighbour is None:
-            neighbour = _Neighbour()
-            if len(self._neighbours) >= NEIGHBOURS_MAX:
-                del self._neighbours[next(iter(self._neighbours))]
-        self._neighbours[sender] = neighbour
+        neighbour = self._neighbour(sender)
         if neighbour.epoch != epoch:
             neighbour.epoch, neighbour.cursor = epoch, 0
         for at, event_id in enumerate(ids, first):
@@ -186,9 +193,29 @@ class Custody(Component):
             if neighbour.cursor == at:
                 neighbour.cursor = at + 1
         if neighbour.cursor < first or (ids and neighbour.cursor < head):
-            self.host.send(sender, Ask(epoch, neighbour.cursor))
+            if self._may_answer(neighbour):
+                self.host.send(sender, Ask(epoch, neighbour.cursor))
         elif neighbour.cursor < head:
             neighbour.cursor = head  # an offer without entries: nothing lies between
+
+    def _neighbour(self, sender: int) -> _Neighbour:
+        neighbour = self._neighbours.pop(sender, None)
+        if neighbour is None:
+            neighbour = _Neighbour()
+            if len(self._neighbours) >= NEIGHBOURS_MAX:
+                del self._neighbours[next(iter(self._neighbours))]
+        self._neighbours[sender] = neighbour
+        return neighbour
+
+    def _may_answer(self, neighbour: _Neighbour) -> bool:
+        """Whether a message of this neighbour is answered now; counts it if so."""
+        now_s = self.host.now()
+        if now_s - neighbour.answers_since_s >= self._settings.beat_period_s:
+            neighbour.answers_since_s, neighbour.answers = now_s, 0
+        if neighbour.answers >= ANSWERS_MAX or self.host.backlog() >= self._settings.backlog_max:
+            return False
+        neighbour.answers += 1
+        return True
 
     def _listed(self, sender: int, event_id: int) -> bool:
         """A neighbour holds this event. False: it is missing here, and there is no room to remember that."""
@@ -199,9 +226,11 @@ class Custody(Component):
             return True
         missing = self._missing.get(event_id)
         if missing is None:
-            if len(self._missing) >= MISSING_MAX:
+            neighbour = self._neighbours[sender]
+            if len(self._missing) >= MISSING_MAX or neighbour.listed >= LISTED_MAX:
                 return False
-            missing = self._missing[event_id] = _Missing(self.host.now() + self._settings.patience_s)
+            neighbour.listed += 1
+            missing = self._missing[event_id] = _Missing(self.host.now() + self._settings.patience_s, neighbour)
             self._fetch_in(self._settings.patience_s)
         if sender not in missing.holders and len(missing.holders) < HOLDERS_MAX:
             missing.holders.append(sender)
@@ -265,11 +294,14 @@ class Custody(Component):
         if missing.holders and missing.tries < self._settings.fetch_tries_max:
             return missing.holders[0]
         del self._missing[event_id]
+        missing.listed_by.listed -= 1
         for holder in missing.holders:
             self._neighbours[holder].cursor = 0  # it is found again when the log is read again
         return None
 
     def _on_fetch(self, sender: int, message: Fetch) -> None:
+        if not self._may_answer(self._neighbour(sender)):
+            return  # it asks again
         gone = [each for each in message.ids if self._holdings.held(each) is None]
         there = [held for held in map(self._holdings.held, message.ids) if held is not None]
         there.sort(key=lambda held: -held.worth)
@@ -313,7 +345,7 @@ class Custody(Component):
                 self._fetch_in(self._settings.beat_delay_s)
 
     def _on_carry_failed(self, neighbour: int, message: Carry) -> None:
-        """Sent again at once a few times; after that the neighbour asks again, if it is there."""
+        """Retransmits at once, a few times. After that, the neighbour asks again if it is still there."""
         resent = self._resent.get(neighbour, 0)
         if resent < self._settings.resends_max:
             self._resent[neighbour] = resent + 1

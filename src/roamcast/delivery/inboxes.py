@@ -41,9 +41,7 @@ Outlet = Callable[[Handed], None]
 
 
 class Inbox:
-    def __init__(
-        self, name: str, interest: Interest, order: Order | None, *, since_s: float, is_durable: bool
-    ) -> None:
+    def __init__(self, name: str, interest: Interest, order: Order | None, *, since_s: float, is_durable: bool) -> None:
         self.name = name
         self.interest = interest
         self.order = order
@@ -179,7 +177,7 @@ class Inboxes:
         return inbox
 
     def detach(self, name: str, *, forget: bool) -> Interest | None:
-        """The application is gone. `forget`: for good. Returns the interest if no application has it any more."""
+        """The application has gone; with `forget`, for good. Returns the interest if no application has it any more."""
         inbox = self._named.get(name)
         if inbox is None:
             return None
@@ -208,7 +206,7 @@ class Inboxes:
         ]
 
     def serve(self, event: Event, *, hops: int, age_s: float, stored: bool) -> None:
-        """Hands an event over that has not been here before. What is not `stored` is not for durable ones."""
+        """Hands over an event that is new here. Durable subscriptions get only events that are `stored`."""
         published_s = self._now() - age_s
         is_wanted = any(published_s >= since_s and interest.matches(event) for interest, since_s in self._plain)
         if is_wanted and self._served.add(event.id):

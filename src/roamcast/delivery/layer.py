@@ -169,10 +169,11 @@ class DeliveryLayer(ComposedProtocol):
         self._custodians: dict[int, set[int]] = {}  # by own event: the neighbours that hold it
         self.on_custody: Callable[[int, int], None] = lambda event_id, neighbours: None
         self._read_again = False
+        self._read_again_s = float("-inf")
         self.storage_errors = 0
 
     def _plain_outlet(self, handed: Handed) -> None:
-        """Where there is no application with inboxes of its own: what is handed over is done."""
+        """For a node whose applications have no inboxes: an event is done once it is handed over."""
         self.host.deliver(handed.event, handed.hops)
         if handed.name:
             self.inboxes.acknowledge(handed.name, handed.event.id)
@@ -368,8 +369,8 @@ class DeliveryLayer(ComposedProtocol):
         observed, self._observed = self._observed, {}
         for event, hops in observed.values():
             self.inboxes.serve(event, hops=hops, age_s=0.0, stored=True)
-        if self._read_again:
-            self._read_again = False
+        if self._read_again and self.host.now() - self._read_again_s >= self.settings.beat_period_s:
+            self._read_again, self._read_again_s = False, self.host.now()
             self._look_through()
             self.custody.read_again()
         self.inboxes.flush()

@@ -51,7 +51,7 @@ class DurableState(msgspec.Struct):
 
 
 class Storage(ABC):
-    """Calls that write raise `StorageError`; nothing of the call is kept then."""
+    """Calls that write may raise `StorageError`; then nothing of the call is kept."""
 
     @abstractmethod
     def rows(self) -> list[Row]:

@@ -82,7 +82,7 @@ def read_users(path: Path, field: str = "users") -> Users:
 
 
 def change_user(path: Path, name: str, line: str | None) -> None:
-    """Gives the user this line in the file, or none; only its owner can read the file."""
+    """Sets or removes the user's line in the file, which only its owner can read."""
     lines: list[str] = []
     if path.exists():
         read_users(path)

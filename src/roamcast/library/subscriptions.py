@@ -85,7 +85,7 @@ class Subscription:
         modulator: str | None = None,
         inputs: Mapping[str, bytes] | None = None,
     ) -> None:
-        """From now on it is about this interest, or has this modulator with these inputs, instead; what waits stays.
+        """Changes the interest, or the modulator and its inputs. Deliveries that wait are kept.
         Only a subscription that was made with a modulator can have another one."""
         if self._is_open:
             self._node._change(self, interest, modulator, inputs)

@@ -18,7 +18,7 @@ from roamcast.events import Event
 from roamcast.interests import Interest
 from roamcast.live.codec import FRAME_BYTES_MAX, Codec, Datagram, DatagramKind, DropReason
 from roamcast.live.credentials import Credentials
-from roamcast.live.herald import CredentialAnnouncement, Herald
+from roamcast.live.herald import CredentialAnnouncement, Herald, introduction
 from roamcast.live.identity import SIGNATURE_BYTES, Certificate, Identity, own_certificate
 from roamcast.live.keys import KeyRing
 from roamcast.live.quotas import Quota, Quotas
@@ -178,8 +178,8 @@ class Guard:
     # -- In ------------------------------------------------------------------------------------------------------
 
     def open(self, data: bytes, again: Callable[..., None], *origin: Any) -> tuple[int | None, bytes] | None:
-        """The proved sender of a datagram, if there is a key, and the plain datagram; None: it was dropped, or waits
-        for a certificate and then comes `again`, with its `origin`."""
+        """The authenticated sender of a datagram, if there is a key, and the plain datagram; None: it was dropped,
+        or waits for a certificate and then comes `again`, with its `origin`."""
         if self._sealer is None:
             return None, data
         if self._credentials is None:
@@ -199,21 +199,23 @@ class Guard:
         announcement = None
         if reason in (None, DropReason.UNKNOWN_SENDER, DropReason.EXPIRED):
             announcement = self._announcement(opened.datagram)
-        if announcement is not None and self._herald is not None:
-            self._herald.learn(announcement)
-            if reason is not None:  # it may have brought the certificate of who sent it
-                reason = self._sealer.accept(opened)
+        if announcement is not None and reason is not None and self._herald is not None:
+            self._herald.learn(introduction(announcement))  # it may bring the certificate of who sent it
+            reason = self._sealer.accept(opened)
         if reason is DropReason.UNKNOWN_SENDER and self._herald is not None:
             resume = partial(again, data, *origin)
             self._herald.want(opened.sender, resume, lambda: self._lost(DropReason.UNKNOWN_SENDER))
             return None
-        if reason is None and not self._quotas.allows(opened.sender, len(data), self._now()):
+        costs = 1 if announcement is None else 1 + announcement.statements  # signatures to check
+        if reason is None and not self._quotas.allows(opened.sender, len(data), self._now(), costs):
             reason = DropReason.QUOTA
         if reason is not None:
             self._lost(reason)
             return None
-        if announcement is not None and self._herald is not None and opened.sender != self._address:
-            self._herald.answer(announcement)
+        if announcement is not None and self._herald is not None:
+            self._herald.learn(announcement)
+            if opened.sender != self._address:
+                self._herald.answer(announcement)
         return opened.sender, opened.datagram
 
     @property

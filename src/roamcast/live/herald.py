@@ -43,6 +43,16 @@ class CredentialAnnouncement(msgspec.Struct, frozen=True, array_like=True):
     certificates: Annotated[tuple[Statement, ...], Meta(max_length=STATEMENTS_MAX)]  # the sender's own first
     revocations: Annotated[tuple[Statement, ...], Meta(max_length=STATEMENTS_MAX)]
 
+    @property
+    def statements(self) -> int:
+        return len(self.certificates) + len(self.revocations)
+
+
+def introduction(announcement: CredentialAnnouncement) -> CredentialAnnouncement:
+    """What is read of an announcement before it is known who sent it: the sender's own certificate. A node that is no
+    member, but has the key, could else have many signatures checked with each datagram."""
+    return msgspec.structs.replace(announcement, certificates=announcement.certificates[:1], revocations=())
+
 
 class _Held:
     def __init__(self, address: int, until_s: float, resume: Callable[[], None], expire: Callable[[], None]) -> None:

@@ -64,6 +64,11 @@ class Clock:
     def now(self) -> float:
         return self._offset_s + time.monotonic()
 
+    def calendar(self) -> float:
+        """The same for certificates and keys: it follows the system's clock if that was behind and has been set, as on
+        machines that have none of their own and ask the network for the time."""
+        return max(self.now(), time.time())
+
 
 class UdpHost(Host):
     """What arrives goes to the link, and from there to the protocol."""

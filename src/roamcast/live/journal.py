@@ -1,4 +1,4 @@
-"""What a live node has to say about itself: running counters, and the same trace records as the simulator.
+"""What a live node records about itself: running counters, and the same trace records as the simulator.
 
 Times in a live trace are Unix time on the node's own clock, so the traces of several nodes can be laid side by side;
 the network's name is the run. Shortest paths are not known outside the simulator and stay empty; airtime counts as 0.

@@ -335,7 +335,7 @@ class LiveNode:
         return dict(self._journal.standing)
 
     def awaited(self) -> str:
-        """What a published event waits for, as far as the protocol has told; empty if for nothing."""
+        """What a published event is waiting for, as far as the protocol has said; empty if it is not waiting."""
         aspect, awaited = _AWAITED.get(self.settings.protocol, ("", ""))
         told = self._journal.standing.get(aspect)
         if aspect == "" or "broker" in self._journal.standing:

@@ -52,7 +52,7 @@ def make_guard(
         message_union(protocol_class(settings.protocol).messages),
         life=lives.life,
         next_life=lives.next_life,
-        now=clock.now,
+        now=clock.calendar,
         lost=journal.frame_lost,
         identity=identity_of(settings),
         quota=settings.quota,

@@ -41,8 +41,8 @@ class Quotas:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def allows(self, peer: int, size_bytes: int, now_s: float) -> bool:
-        """Whether the peer may send this datagram now; counts it if so."""
+    def allows(self, peer: int, size_bytes: int, now_s: float, datagrams: float = 1) -> bool:
+        """Whether the peer may send this datagram now; counts it if so, as several if it costs as much."""
         quota = self._quota
         bucket = self._buckets.pop(peer, None)
         if bucket is None:
@@ -59,8 +59,9 @@ class Quotas:
             bucket.bytes += elapsed_s * quota.bytes_per_s
             if bucket.bytes > quota.bytes_burst:
                 bucket.bytes = quota.bytes_burst
-        if bucket.datagrams < 1 or bucket.bytes < size_bytes:
+        datagrams = min(datagrams, quota.datagrams_burst)
+        if bucket.datagrams < datagrams or bucket.bytes < size_bytes:
             return False
-        bucket.datagrams -= 1
+        bucket.datagrams -= datagrams
         bucket.bytes -= size_bytes
         return True

@@ -214,8 +214,7 @@ class Sealer:
         return sender, life, instance, counter, inside
 
     def decrypt(self, data: bytes) -> Opened | DropReason:
-        """What a member of a network with an authority has sealed. Who it was, and whether this is a replay, is still
-        to be asked."""
+        """Opens what a member of a network with an authority sealed. The caller checks who it was, and for replays."""
         unsealed = self._unsealed(data)
         if not isinstance(unsealed, tuple):
             return unsealed

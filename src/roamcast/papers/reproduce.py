@@ -65,7 +65,7 @@ class Reproduction:
         on_progress: Callable[[Progress], None] = lambda progress: None,
         on_look: Callable[[Summary], None] = lambda summary: None,
     ) -> Summary:
-        """Simulates what is missing, and after each look writes everything down and tells it."""
+        """Simulates what is missing. After each look it stores all results and reports them."""
         ends = iter(self._plan.within(self._most))
 
         def enough() -> bool:

@@ -133,7 +133,7 @@ def logarithmic(means: "pd.Series[Any]") -> Spec:
 
 
 def decades(means: "pd.Series[Any]") -> list[float]:
-    """The ticks of such a scale, none above the largest mean: it ends where the data does."""
+    """The ticks of a logarithmic scale, which ends at the largest mean."""
     positive = means[means > 0]
     exponents = range(math.ceil(math.log10(positive.min() / 1.5)), math.floor(math.log10(positive.max())) + 1)
     return [0.0] * bool(means.min() == 0) + [10.0**exponent for exponent in exponents]

@@ -55,7 +55,7 @@ def parts(grid: Grid, columns_max: int = COLUMNS_MAX) -> list[Grid]:
 
 
 def shown_measures(campaign: Campaign, points: pd.DataFrame) -> list[str]:
-    """The measures asked for, or of the usual ones those that say something: defined, and not 0 everywhere."""
+    """The requested measures, or those of the usual ones that are defined and not 0 everywhere."""
     if campaign.measures:
         return list(campaign.measures)
     largest = points.groupby("measure")["mean"].apply(lambda means: means.abs().max())

@@ -30,6 +30,7 @@ class DcfSettings(NamedTuple):
     queue_lifetime_s: float  # a frame that has waited longer is dropped
     backoff_after_timeout: bool  # whether the backoff of a repetition begins when the answer is overdue (ns-3)
     window_inclusive: bool  # whether a backoff may be the whole window (ns-3) or ends one slot short of it (ns-2)
+    energy_detection: float = 1.0  # with a signal model: frames this strong are sensed even if missed (`snir.py`)
 
     @property
     def extended_ifs_s(self) -> float:

@@ -3,7 +3,8 @@
 Access to the medium is that of `dcf.py`. This module replaces its discs: every frame arrives at every station with a
 power of its own (`links.py`, and fading). Powers are ratios to the weakest signal that can be received.
 
-- A station senses frames of power 1 and above, and stays silent while one lasts.
+- A station stays silent while a frame lasts that it has locked on, and while one of power `energy_detection` and above
+  does. So weaker ones that it missed, for example because it was sending itself, do not keep it from sending.
 - It locks on a frame of power 1 and above that is `DETECT_RATIO` stronger than everything else in its air, unless it
   is sending or locked already. A stronger frame that begins while the preamble is being detected takes its place.
 - Every signal that begins or ends meanwhile changes the ratio of signal to noise. The station keeps the logarithm of
@@ -59,6 +60,7 @@ class SnirMedium(DcfMedium):
         )
         self._links = links
         self._thermal = thermal_noise
+        self._energy_detection = settings.energy_detection
         self._header_rate = settings.phy.header_rate
         self._nakagami_shape = nakagami_shape  # 0: no fading
         self._gamma: Callable[[float, float], float] = random.gammavariate
@@ -83,7 +85,7 @@ class SnirMedium(DcfMedium):
         now, end = frame.start, frame.end
         arrivals = sender.arrivals if not self._nakagami_shape else self._faded(sender.arrivals)
         frame.arrivals = arrivals
-        thermal, airtime_s = self._thermal, frame.airtime_s
+        thermal, airtime_s, energy_detection = self._thermal, frame.airtime_s, self._energy_detection
         collisions = halved = 0
         for arrival in arrivals:
             station, power = arrival.station, arrival.power
@@ -101,12 +103,13 @@ class SnirMedium(DcfMedium):
                     station.log_survival = 0.0
                 else:
                     collisions += 1
-                if station.busy_until <= now:
-                    if station.counts:
-                        self._freeze(station, now)
-                    station.busy_until = end
-                elif end > station.busy_until:
-                    station.busy_until = end
+                if station.lock is frame or power >= energy_detection:  # else the station does not notice
+                    if station.busy_until <= now:
+                        if station.counts:
+                            self._freeze(station, now)
+                        station.busy_until = end
+                    elif end > station.busy_until:
+                        station.busy_until = end
             elif station.lock is not None:
                 self._disturb(station, frame, power, now)
             station.power += power

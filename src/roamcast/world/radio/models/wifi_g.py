@@ -22,6 +22,7 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
     broadcast_rate_mbps: float = 6.0  # a basic rate: 6, 12 or 24
     control_rate_mbps: float | None = None  # ACK, RTS, CTS; None: the fastest basic rate that is no faster than data
     slot: Literal["short", "long"] = "long"  # 9 or 20 µs; 802.11 prescribes the long slot for ad hoc networks
+    energy_detection_db: float = 20.0  # with a signal model: missed frames this much above the weakest are sensed
     extended_ifs: bool = False  # wait for EIFS after broken frames, as 802.11 says; ns-3's results are closer without
     rts_threshold_bytes: int = 2347  # unicasts of this size and above ask first
     overhead_bytes: int = 36  # MAC header, FCS and LLC
@@ -37,7 +38,7 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
         for field in ("broadcast_rate_mbps", "control_rate_mbps"):
             rate = getattr(self, field)
             require(rate is None or rate in OFDM_BASIC_MBPS, field, rate, "6, 12 or 24")
-        for field in ("rts_threshold_bytes", "overhead_bytes", "queue_lifetime_s"):
+        for field in ("energy_detection_db", "rts_threshold_bytes", "overhead_bytes", "queue_lifetime_s"):
             require(getattr(self, field) >= 0, field, getattr(self, field), "at least 0")
         require(self.queue_frames > 0, "queue_frames", self.queue_frames, "at least 1")
 
@@ -61,4 +62,5 @@ class Wifi80211g(Wifi, frozen=True, tag="802.11g"):
             queue_lifetime_s=self.queue_lifetime_s or inf,
             backoff_after_timeout=True,
             window_inclusive=True,
+            energy_detection=10 ** (self.energy_detection_db / 10),
         )
