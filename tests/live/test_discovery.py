@@ -109,8 +109,6 @@ def test_silence_is_mentioned_once_and_again_only_after_a_neighbour_and_a_pause(
         (DropReason.REVOKED, "they were revoked"),
         (DropReason.UNSEALED, "start them with --key"),
         (DropReason.FOREIGN_MAGIC, "give this one --key"),
-        (DropReason.FOREIGN_VERSION, "another version of Roamcast"),
-        (DropReason.FOREIGN_NETWORK, "compare --network and --protocol"),
     ],
 )
 def test_a_node_among_foreigners_says_what_to_check(drop: DropReason, advice: str) -> None:
@@ -123,6 +121,25 @@ def test_a_node_among_foreigners_says_what_to_check(drop: DropReason, advice: st
     assert advice in notice.text
     assert notice.fields == {"dropped": {drop.value: 4}}
     assert said(diagnosis, SILENCE_S + 1, 0, after) == ""
+
+
+@pytest.mark.parametrize("neighbours", [0, 2])
+@pytest.mark.parametrize(
+    ("drop", "advice"),
+    [
+        (DropReason.FOREIGN_VERSION, "another version of Roamcast"),
+        (DropReason.FOREIGN_NETWORK, "compare --network and --protocol"),
+    ],
+)
+def test_another_network_or_version_is_mentioned_at_once(drop: DropReason, advice: str, neighbours: int) -> None:
+    diagnosis = Diagnosis("")
+    assert said(diagnosis, 0.0, neighbours) == ""
+    notice = diagnosis.examine(0.1, neighbours, {drop: 1})
+    assert notice is not None
+    assert advice in notice.text
+    assert notice.fields == {"dropped": {drop.value: 1}}
+    assert said(diagnosis, SILENCE_S + 1, neighbours, {drop: 9}) == "", "it is known, and this is not silence"
+    assert said(diagnosis, 0.1 + AGAIN_S, neighbours, {drop: 90}) == "foreigners"
 
 
 def test_foreigners_after_silence_are_mentioned_too() -> None:

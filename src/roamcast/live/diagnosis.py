@@ -19,6 +19,8 @@ _ADVICE: dict[DropReason, str] = {
     DropReason.FOREIGN_VERSION: "they run another version of Roamcast: install the same on all nodes",
     DropReason.FOREIGN_NETWORK: "their network or protocol has another name: compare --network and --protocol",
 }
+_AT_ONCE = (DropReason.FOREIGN_VERSION, DropReason.FOREIGN_NETWORK)
+"""Waiting would not help. Keys and certificates may be there a moment later."""
 
 
 class Diagnosis:
@@ -28,10 +30,16 @@ class Diagnosis:
         self._hearing = hearing  # what to check if nothing is heard at all
         self._alone_since_s: float | None = None
         self._before: dict[DropReason, int] = {}  # what was dropped when it became alone
+        self._strangers: dict[DropReason, int] = {}  # of these reasons, what was dropped when they were last mentioned
         self._said_s: dict[str, float] = {}
         self._is_said: set[str] = set()  # since it became alone
 
     def examine(self, now_s: float, neighbours: int, dropped: Mapping[DropReason, int]) -> Notice | None:
+        strangers = {drop: dropped.get(drop, 0) - self._strangers.get(drop, 0) for drop in _AT_ONCE}
+        if any(strangers.values()) and now_s - self._said_s.get("strangers", -AGAIN_S) >= AGAIN_S:
+            self._said_s["strangers"] = now_s
+            self._strangers = dict(dropped)
+            return _foreigners(strangers)
         if neighbours:
             self._alone_since_s = None
             return None
@@ -42,15 +50,10 @@ class Diagnosis:
         if now_s - self._alone_since_s < SILENCE_S:
             return None
         foreign = {drop: dropped.get(drop, 0) - self._before.get(drop, 0) for drop in _ADVICE}
-        return self._foreigners(now_s, foreign) if any(foreign.values()) else self._silence(now_s)
-
-    def _foreigners(self, now_s: float, foreign: dict[DropReason, int]) -> Notice | None:
-        if not self._may_say("foreigners", now_s):
-            return None
-        reason = max(foreign, key=lambda drop: foreign[drop])
-        counts = {drop.value: count for drop, count in foreign.items() if count}
-        heard = f"hears others, but accepted none of their {sum(counts.values())} datagrams ({_listed(counts)})"
-        return Notice(Level.WARNING, "foreigners", f"{heard}: {_ADVICE[reason]}", {"dropped": counts})
+        if not any(foreign.values()):
+            return self._silence(now_s)
+        kept = {drop: count for drop, count in foreign.items() if drop not in _AT_ONCE}
+        return _foreigners(kept) if any(kept.values()) and self._may_say("foreigners", now_s) else None
 
     def _silence(self, now_s: float) -> Notice | None:
         if not self._may_say("silence", now_s) or "foreigners" in self._is_said:
@@ -64,6 +67,13 @@ class Diagnosis:
         self._is_said.add(kind)
         self._said_s[kind] = now_s
         return True
+
+
+def _foreigners(foreign: dict[DropReason, int]) -> Notice:
+    reason = max(foreign, key=lambda drop: foreign[drop])
+    counts = {drop.value: count for drop, count in foreign.items() if count}
+    heard = f"hears others, but accepted none of their {sum(counts.values())} datagrams ({_listed(counts)})"
+    return Notice(Level.WARNING, "foreigners", f"{heard}: {_ADVICE[reason]}", {"dropped": counts})
 
 
 def _listed(counts: dict[str, int]) -> str:
