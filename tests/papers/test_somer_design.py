@@ -69,6 +69,23 @@ def test_4_2_2_each_metric_chooses_its_own_parent() -> None:
         assert net.node(5).parent == parent, metric
 
 
+def test_4_2_2_the_combination_weighs_overhead_against_level() -> None:
+    """As above, with 4 one level lower and a little less alike: the overhead still speaks for 4, the product for 1."""
+    links = [(0, 1), (0, 2), (2, 3), (3, 4), (1, 5), (4, 5)]
+    for metric, parent in (("SM", 1), ("PM", 4), ("CM", 1)):
+        net = network(links, {0}, metric=metric, **RESTFUL)
+        net.crash(5)
+        net.subscribe(1, Intervals.of((60, 90)))
+        for node in (2, 3, 4):
+            net.subscribe(node, Intervals.of((0, 45)))
+        net.run(5.0)
+        net.restart(5)
+        net.node(5).roots.is_drawn = False
+        net.subscribe(5, Intervals.of((0, 50)))
+        net.run(3.0)
+        assert net.node(5).parent == parent, metric
+
+
 def test_4_3_1_root_selection_follows_the_density() -> None:
     shares = []
     for density in (0.0, 0.3, 1.0):

@@ -18,6 +18,7 @@ from roamcast.emulator.machines import enter_own_network
 from roamcast.library.simulations import described_run
 from roamcast.trace.files import read_trace, require_writable
 from roamcast.trace.summary import summarise
+from roamcast.world.radio.models.ideal import Ideal
 
 BEHIND_S = 0.1  # by more than this the machine was too slow for real time
 
@@ -52,6 +53,13 @@ def emulate(
     emulation = EmulationSettings(rate_mbps, shared_mbps, cpu_share)
     require_emulable(run)
     require_writable(out)
+    if not isinstance(run.scenario.radio, Ideal):
+        model = run.scenario.radio.__struct_config__.tag
+        typer.echo(
+            f"roamcast: of the radio {model} only range, signals and loss are emulated: no collisions, and frames take "
+            "no time unless --rate or --shared-medium says so",
+            err=True,
+        )
     enter_own_network()
     result = emulate_run(run, out, emulation, tell=lambda line: typer.echo(f"roamcast: {line}", err=True))
     if result.behind_s > BEHIND_S:
