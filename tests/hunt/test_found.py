@@ -2,6 +2,7 @@
 
 from collections import Counter
 from math import floor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from roamcast.checkers import InvariantError, OwnWords, check_deliveries
 from roamcast.hunt.accountant import account
 from roamcast.hunt.draw import HUNTED
+from roamcast.hunt.fuzz import Corpus, Fuzzer
 from roamcast.interests import Intervals
+from roamcast.live.codec import Datagram
 from roamcast.protocols.api import Site
+from roamcast.protocols.georendezvous.clients import following, publishing
 from roamcast.protocols.odmrp.messages import JoinRequest
 from roamcast.protocols.odmrp.routes import Route
 from roamcast.protocols.trees.messages import Subscription
@@ -204,3 +208,20 @@ def test_an_event_under_an_old_number_begins_a_new_epoch() -> None:
     net.publish(2, 2)
     net.run(10.0)
     assert net.contents(0) == [1, 2]
+
+
+@pytest.mark.parametrize("decode", [publishing, following])
+@pytest.mark.parametrize("value", ["9511c8", "93a1c8", "9392010190a3c8c8c8", "939201019092a141a1c8", "91" * 900, ""])
+def test_a_value_that_is_no_text_makes_no_sense_and_raises_nothing(decode: Any, value: str) -> None:
+    """GeoRendezvous: what an owner keeps is decoded where it is kept. Bytes that are not UTF-8 broke the node there."""
+    assert decode(bytes.fromhex(value)) is None
+
+
+def test_the_datagram_that_broke_a_rendezvous_point_is_survived() -> None:
+    corpus = Corpus.read(Path(__file__).parent / "corpus" / "georendezvous.txt")
+    fuzzer = Fuzzer("georendezvous", corpus, seed=103)
+    body = "9511929492d280000000d280df0000ce7ffffffe3ec09492ce7ffffffed2800000000900c0cdfffe00920bce7fffffff"
+    decoded = fuzzer._codec.decode(fuzzer._header + bytes.fromhex(body))
+    assert isinstance(decoded, Datagram)
+    assert decoded.message is not None
+    fuzzer._received(decoded.message, at_protocol=True)

@@ -97,7 +97,7 @@ def _source(context: typer.Context, name: str) -> str | None:
 
 
 def _options(context: typer.Context) -> dict[str, Any]:
-    return {option.name: option for option in context.command.params if option.name not in NOT_IN_FILE}
+    return {str(option.name): option for option in context.command.params if option.name not in NOT_IN_FILE}
 
 
 def _key(option: Any) -> str:

@@ -704,3 +704,15 @@ def test_site_is_needed_for_prediction_only() -> None:
     net.publish(0, 42)
     net.run(2.0)
     assert net.contents(2) == [42]
+
+
+def test_a_request_that_a_newer_one_overtook_changes_no_path() -> None:
+    """Section 3.5: the path back leads to where the newest request came from."""
+    net = network([(0, 1), (0, 2), (1, 3), (2, 3)])
+    mesh = net.node(3).mesh
+    net.host(3).arrives(1, request(5))
+    assert mesh.routes[0].upstream == 1
+    net.host(3).arrives(2, request(4))
+    assert (mesh.routes[0].upstream, mesh.routes[0].newest) == (1, (1, 5))
+    net.host(3).arrives(2, request(6))
+    assert (mesh.routes[0].upstream, mesh.routes[0].newest) == (2, (1, 6))

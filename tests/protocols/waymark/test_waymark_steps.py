@@ -324,3 +324,12 @@ def test_a_durable_node_gets_what_was_published_while_it_was_down() -> None:
         net.subscribe(2, ALL)
         net.run(30.0)
         assert net.contents(2) == expected
+
+
+def test_a_neighbour_that_has_gone_is_forgotten() -> None:
+    net = settled(line(3), [2])
+    assert sorted(net.node(1).links.known) == [0, 2]
+    net.unlink(0, 1)
+    net.run(300.0)
+    assert sorted(net.node(1).links.known) == [2]
+    assert list(net.node(0).links.known) == []

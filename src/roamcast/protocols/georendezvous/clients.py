@@ -44,7 +44,7 @@ def publishing(value: bytes | None) -> Publishing | None:
         return None
     try:
         return _publishing.decode(value)
-    except (msgspec.MsgspecError, PeerError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, PeerError):
         return None
 
 
@@ -55,6 +55,6 @@ def following(value: bytes | None) -> Following | None:
         return None
     try:
         return _following.decode(value)
-    except (msgspec.MsgspecError, PeerError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, PeerError):
         return None
 

@@ -35,7 +35,7 @@ def questions_in(context: bytes) -> tuple[JoinQuestion, ...]:
     """The questions of a Join Request; none if the context makes no sense."""
     try:
         found: tuple[JoinQuestion, ...] = _questions.decode(context)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ()
     return found
 
@@ -45,6 +45,6 @@ def entries_in(family: Family, context: bytes) -> tuple[SummaryEntry, ...]:
     """The summary of a member; `PeerError` if the context makes no sense."""
     try:
         packed: tuple[PackedEntry, ...] = _entries.decode(context)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PeerError(f"summary: {error}") from None
     return tuple([family.unpacked(each) for each in packed])
