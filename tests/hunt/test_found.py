@@ -23,6 +23,7 @@ from roamcast.protocols.trees.tree import TreeProtocol
 from roamcast.protocols.waymark.records import LIFE_BITS
 from roamcast.testing import TinyNet, line
 from roamcast.testing.host import TestHost as Host
+from roamcast.trace.summary import summarise
 from roamcast.world.incident import Incident
 from roamcast.world.radio.models.ideal import Ideal
 from roamcast.world.scenario import Faults, Mobility, Run, Scenario, Workload
@@ -225,3 +226,25 @@ def test_the_datagram_that_broke_a_rendezvous_point_is_survived() -> None:
     assert isinstance(decoded, Datagram)
     assert decoded.message is not None
     fuzzer._received(decoded.message, at_protocol=True)
+
+
+def test_frames_that_come_twice_are_passed_on_once() -> None:
+    """GeoRendezvous: where nodes got frames twice, packets doubled at every hop: 1088 of these instead of 14."""
+    positions_m = tuple((100.0 + 200.0 * node, 50.0) for node in range(8))
+    twice = tuple(Incident(what="duplicate", node=node, from_s=0.0, amount=1.0) for node in range(8))
+    sent = []
+    for incidents in ((), twice):
+        scenario = Scenario(
+            nodes=8,
+            area_m=(1600.0, 100.0),
+            duration_s=12.0,
+            mobility=Mobility(model="static", positions_m=positions_m),
+            radio=Ideal(range_m=250.0),
+            workload=Workload(publishers=1, selectivity=1.0, rate_per_s=1.0),
+            faults=Faults(incidents=incidents),
+        )
+        summary = summarise(simulate(Run(scenario=scenario, protocol="georendezvous")).recorder.table())
+        assert summary["delivered"] == summary["expected"]
+        sent.append({label: count for label, count in summary["frames"].items() if label != "Beacon"})
+    assert sent[0]["ForwardedNotification"] == 14
+    assert sent[0] == sent[1]

@@ -53,6 +53,13 @@ class Raising(Flooding):
         super().on_timer(timer)
 
 
+class Storming(Flooding):
+    """Flooding with a planted bug: whoever hears a message says it again."""
+
+    def on_message(self, sender: int, message: Any) -> None:
+        self.host.broadcast(message)
+
+
 def small(protocol: str, settled_s: float | None = None, **faults: Any) -> Case:
     scenario = Scenario(
         nodes=6,
@@ -106,6 +113,13 @@ def test_an_exception_is_a_failure_that_says_where() -> None:
     assert verdict.failure is not None
     assert verdict.failure.kind == "exception:ZeroDivisionError"
     assert "test_hunter.py" in verdict.failure.detail
+
+
+def test_a_storm_of_frames_is_a_failure_and_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roamcast.hunt.judge.FRAMES_MAX", 1000)
+    verdict = judge(small(f"{__name__}:Storming"))
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "storm"
 
 
 def test_events_that_are_lost_after_healing_are_a_failure() -> None:

@@ -132,12 +132,13 @@ def write_arena(directory: Path, *, pictures: bool = True) -> list[Path]:
 
 def renew_tables(directory: Path, document: Path) -> None:
     """Replaces the tables between marks of a Markdown file by those of the stored arena: `decisions` (the ends of the
-    sweeps) and `base point`. A file needs only one of them."""
+    sweeps), `choices` (the same without figures) and `base point`. A file needs only one of them."""
     kept = directory / KEPT
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
     tables = {
         "decisions": decision_table(campaign, plan, runs, ends_only=True),
+        "choices": decision_table(campaign, plan, runs, ends_only=True, names_only=True),
         "base point": base_table(campaign, plan, runs),
     }
     text = document.read_text(encoding="utf-8")

@@ -101,9 +101,11 @@ def collapsed_points(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame)
     }
 
 
-def decision_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *, ends_only: bool = False) -> Grid:
+def decision_table(
+    campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *, ends_only: bool = False, names_only: bool = False
+) -> Grid:
     """One row a place: what is special there, and who to choose. With `ends_only`, the ends of the sweeps and the place
-    that they share."""
+    that they share. With `names_only`, without figures and collapses."""
     found = decisions(campaign, plan, runs)
     titles = place_titles(campaign, plan)
     shown = _ends(campaign, plan) if ends_only else {each.place for each in found}
@@ -111,9 +113,11 @@ def decision_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, *
     for decision in found:
         if decision.place in shown:
             cells = [_cell(decision.choices.get(measure), measure) for measure in QUESTIONS]
+            if names_only:
+                cells = [cell._replace(note="") for cell in cells]
             rows.append([titles[decision.place], *cells, Cell(", ".join(decision.collapsed) or "–")])
     columns = ["where", *(f"if {question}" for question in QUESTIONS.values()), "collapse"]
-    return Grid(columns, rows, 1)
+    return Grid(columns[:-1], [row[:-1] for row in rows], 1) if names_only else Grid(columns, rows, 1)
 
 
 def base_table(campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame) -> Grid:
@@ -219,7 +223,9 @@ def _figure(mean: float, measure: str) -> str:
     return f"{number(float(f'{mean:.3g}'))} {MEASURES[measure].unit}".strip()
 
 
-def _observations(runs: pd.DataFrame, points: Any, names: dict[int, str], measure: str) -> dict[str, Observations]:
+def _observations(
+    runs: pd.DataFrame, points: Any, names: dict[int, str], measure: str
+) -> dict[str, Observations]:
     values: dict[str, Observations] = {}
     for point, mine in runs[runs["point"].isin(points)].groupby("point", sort=True):
         known = pd.to_numeric(mine.set_index("seed")[measure]).dropna()

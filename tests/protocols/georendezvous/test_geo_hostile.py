@@ -12,6 +12,7 @@ from roamcast.live.codec import Codec, Datagram, DatagramKind, DropReason
 from roamcast.protocols.api import NOBODY
 from roamcast.protocols.georendezvous.clients import Following, encoded, following
 from roamcast.protocols.georendezvous.messages import (
+    Attract,
     Beacon,
     Entry,
     ForwardedNotification,
@@ -23,6 +24,7 @@ from roamcast.protocols.georendezvous.messages import (
     Replica,
 )
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
+from roamcast.protocols.georendezvous.routing import COPIES_MAX, COPY_WITHIN_S, DROP_COPY
 
 Build = Callable[..., Any]
 CODEC = Codec("net", "georendezvous", Messages)
@@ -137,3 +139,25 @@ def test_events_of_invented_publishers_do_not_fill_the_memory(pair: Any) -> None
     pair.net.run(2.0)
     assert len(followed.chosen) <= most
 
+
+def test_a_packet_that_comes_twice_is_a_copy_unless_hops_or_time_tell_otherwise(pair: Any) -> None:
+    """A packet that walks by again, or is tried again, has used up hops; the same words may be said anew later."""
+    router = pair.net.node(0).table.router
+    copies: list[str] = []
+    pair.net.host(0).dropped = lambda reason, event_id=0: copies.append(reason)
+    leg = Leg(router.here, 0)
+    packet = Packet((leg,), 1, 9, Attract("key"))
+    for message in (packet, packet, Packet((leg,), 2, 8, Attract("key")), Packet((leg,), 1, 8, Attract("key"))):
+        pair.net.node(0).on_message(1, message)
+    assert copies == [DROP_COPY]
+    pair.net.node(0).on_message(2, packet)
+    pair.net.run(2 * COPY_WITHIN_S)
+    pair.net.node(0).on_message(1, packet)
+    assert copies == [DROP_COPY]
+
+
+def test_many_packets_at_once_do_not_fill_the_memory(pair: Any) -> None:
+    router = pair.net.node(0).table.router
+    for number in range(2 * COPIES_MAX):
+        pair.net.node(0).on_message(1, Packet((Leg(router.here, 0),), 1, 9, Attract(f"key {number}")))
+    assert len(router._recent) == COPIES_MAX

@@ -26,6 +26,10 @@ than the radio range is found.
 A packet may have several legs (`messages.py`). Each node decides the next step of every leg and sends one frame to
 each neighbour that serves one or more of them (`branching.py`).
 
+A frame may come twice, and passing both on would double the packet at every such node. A node drops a packet that it
+has just had from the same neighbour (`COPY_WITHIN_S`). No two steps of one packet look alike, because each uses up a
+hop, so one that walks by again, or is tried again, is no copy.
+
 A node that has just started knows no neighbours. It asks for beacons, and holds all packets until the answers are in.
 
 What siblings send is queued until the current input has been handled, so an arrival never re-enters its sender.
@@ -69,9 +73,13 @@ _SETTLED: Final[Timer] = (RouterTimer.SETTLED.value, 0)
 
 _CROSSED_S: Final = 0.001  # a moment more than it takes to a border, to be across
 
+COPY_WITHIN_S: Final = 0.25  # a copy of a frame comes soon; the same words later may be said anew, as answers are
+COPIES_MAX: Final = 1024  # packets remembered, so that copies are recognised
+
 DROP_ABSENT: Final = "absent"  # the addressee is not near where it was last known
 DROP_HOPS: Final = "hops"  # the packet went too far, probably in circles while cells changed
 DROP_HELD: Final = "held"  # a new node had too many packets to hold
+DROP_COPY: Final = "copy"  # the same frame came again
 
 
 @trait
@@ -132,6 +140,7 @@ class CellRouter(Component):
         self._is_new = True
         self._held: list[tuple[Packet, int]] | None = []  # until settled
         self._outbox: list[Packet] = []  # until the current input has been handled
+        self._recent: dict[tuple[int, Packet], float] = {}  # by neighbour and packet: when it came, the oldest first
 
     def declare(self, inputs: Inputs) -> None:
         self._inputs = inputs
@@ -291,7 +300,21 @@ class CellRouter(Component):
             known.failures = 0
         if packet.hops_left > self._hops_max:  # no node of this network sends that
             packet = Packet(packet.legs, packet.hops, self._hops_max, packet.payload)
-        self._take(packet, sender)
+        if self._is_copy(sender, packet):
+            self.host.dropped(DROP_COPY, packet.payload.event_id)
+        else:
+            self._take(packet, sender)
+
+    def _is_copy(self, sender: int, packet: Packet) -> bool:
+        recent, now_s = self._recent, self.host.now()
+        while recent:
+            oldest = next(iter(recent))
+            if len(recent) < COPIES_MAX and recent[oldest] > now_s - COPY_WITHIN_S:
+                break
+            del recent[oldest]
+        known = len(recent)
+        recent.setdefault((sender, packet), now_s)
+        return len(recent) == known
 
     def _take(self, packet: Packet, sender: int) -> None:
         if self._held is None:
