@@ -24,7 +24,7 @@ from roamcast.protocols.georendezvous.messages import (
     Replica,
 )
 from roamcast.protocols.georendezvous.parameters import GeoRendezvousParameters
-from roamcast.protocols.georendezvous.routing import COPIES_MAX, COPY_WITHIN_S, DROP_COPY
+from roamcast.protocols.georendezvous.routing import COPIES_MAX, DROP_COPY
 
 Build = Callable[..., Any]
 CODEC = Codec("net", "georendezvous", Messages)
@@ -151,7 +151,7 @@ def test_a_packet_that_comes_twice_is_a_copy_unless_hops_or_time_tell_otherwise(
         pair.net.node(0).on_message(1, message)
     assert copies == [DROP_COPY]
     pair.net.node(0).on_message(2, packet)
-    pair.net.run(2 * COPY_WITHIN_S)
+    pair.net.run(2 * GeoRendezvousParameters().copy_within_s)
     pair.net.node(0).on_message(1, packet)
     assert copies == [DROP_COPY]
 

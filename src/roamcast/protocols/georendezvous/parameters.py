@@ -79,6 +79,9 @@ class CellHashParameters(api.Parameters, frozen=True):
     rescue_within_s: float = 2.0
     # Backups that are not the closest to a key wait this long in seconds for a closer one to take over, 0 to 3600.
     rescue_patience_s: float = 2.0
+    # A packet that comes again from the same neighbour within this time in seconds is a copy of one frame, and is not
+    # passed on, 0 to 10. Later ones may be said anew, as answers are.
+    copy_within_s: float = 0.25
     # Nothing is kept longer than this time in seconds without being put again, 1 to 86400. What an attacker left behind
     # is gone by then.
     lifetime_max_s: float = 300.0
@@ -102,7 +105,7 @@ class CellHashParameters(api.Parameters, frozen=True):
         self._check(0, 0.5, "jitter")
         self._check(1, 100, "beacon_losses_max", "link_failures_max", "custody_patience")
         self._check(0.001, 10, "beacon_gap_min_s")
-        self._check(0, 10, "first_beacon_within_s", "answer_within_s")
+        self._check(0, 10, "first_beacon_within_s", "answer_within_s", "copy_within_s")
         self._check(0, 60, "settle_s")
         self._check(8, 65535, "neighbours_max")
         self._check(0, 1, "still_share")

@@ -27,7 +27,7 @@ A packet may have several legs (`messages.py`). Each node decides the next step 
 each neighbour that serves one or more of them (`branching.py`).
 
 A frame may come twice, and passing both on would double the packet at every such node. A node drops a packet that it
-has just had from the same neighbour (`COPY_WITHIN_S`). No two steps of one packet look alike, because each uses up a
+has just had from the same neighbour (`copy_within_s`). No two steps of one packet look alike, because each uses up a
 hop, so one that walks by again, or is tried again, is no copy.
 
 A node that has just started knows no neighbours. It asks for beacons, and holds all packets until the answers are in.
@@ -73,7 +73,6 @@ _SETTLED: Final[Timer] = (RouterTimer.SETTLED.value, 0)
 
 _CROSSED_S: Final = 0.001  # a moment more than it takes to a border, to be across
 
-COPY_WITHIN_S: Final = 0.25  # a copy of a frame comes soon; the same words later may be said anew, as answers are
 COPIES_MAX: Final = 1024  # packets remembered, so that copies are recognised
 
 DROP_ABSENT: Final = "absent"  # the addressee is not near where it was last known
@@ -129,6 +128,7 @@ class CellRouter(Component):
         self._late_s = longest_s + parameters.beacon_gap_min_s  # a neighbour silent for longer has missed a beacon
         self._neighbours_max = parameters.neighbours_max
         self._link_failures_max = parameters.link_failures_max
+        self._copy_within_s = parameters.copy_within_s
         self._tree_share = 1.0
         self.neighbourhood = Neighbourhood(self.graph)
         self.place: Vertex = self._position()  # in decimetres
@@ -309,7 +309,7 @@ class CellRouter(Component):
         recent, now_s = self._recent, self.host.now()
         while recent:
             oldest = next(iter(recent))
-            if len(recent) < COPIES_MAX and recent[oldest] > now_s - COPY_WITHIN_S:
+            if len(recent) < COPIES_MAX and recent[oldest] > now_s - self._copy_within_s:
                 break
             del recent[oldest]
         known = len(recent)
