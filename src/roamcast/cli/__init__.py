@@ -35,8 +35,8 @@ EXTRAS = {
 }
 """What a plain installation leaves out, and the extra that brings it."""
 
-NUMBERS = {"int_parsing": "a whole number", "int_from_float": "a whole number", "float_parsing": "a number"}
-"""What a value should have been, by the kind of pydantic's error."""
+NUMBERS = {"a valid int": "a whole number", "a valid integer": "a whole number", "a valid float": "a number"}
+"""Typer's words for what a value should have been, and ours."""
 
 USER_MISTAKE = 2
 INTERRUPTED = 130
@@ -130,12 +130,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _explained(error: TyperException) -> str:
-    """Typer's message, with what it leaves out: the wrong value, or the command that was probably meant."""
-    message = error.format_message().replace("Value error, ", "")
-    mistakes: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which converts the values
-    if mistakes and mistakes[0]["type"] in NUMBERS:
-        option = message.partition(": ")[0]
-        return f"{option}: {mistakes[0]['input']!r} is not {NUMBERS[mistakes[0]['type']]}"
+    """Typer's message in plain words, with the command that was probably meant."""
+    message = error.format_message()
+    for theirs, ours in NUMBERS.items():
+        if message.endswith(f" is not {theirs}."):
+            return message.removesuffix(f"{theirs}.") + ours
     context = getattr(error, "ctx", None)
     unknown = re.match("No such command '(.*)'", message)
     if unknown and context is not None:
