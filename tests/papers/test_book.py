@@ -32,7 +32,7 @@ scenario.nodes = [10, 15]
 """
 
 
-MEASURED = {"emulator.md", "speed.md", "live.md", "where-time-goes.md", "hunt.md", "adversaries.md"}
+MEASURED = {"emulator.md", "speed.md", "spark.md", "live.md", "where-time-goes.md", "hunt.md", "adversaries.md"}
 """Pages of the book that other commands write: what they tell was measured on a machine, or found by a hunt."""
 
 
