@@ -69,3 +69,20 @@ def test_a_root_that_absorbs_a_tree_is_not_absorbed_in_the_same_refresh_period()
     net.run(11.0)
     net.node(1).on_message(9, call)
     assert net.node(1).root == 9
+
+
+@pytest.mark.parametrize("subscriber", [0, 1])
+def test_an_event_is_not_sent_toward_a_tree_that_was_absorbed(subscriber: int) -> None:
+    """The root still knows the other tree's interest, but that tree is a branch of its own now."""
+    net = network(line(4), {0, 3})
+    net.subscribe(subscriber, Intervals.of((0, 100)))
+    net.run(40.0)
+    assert [net.node(node).root for node in range(4)] == [0, 0, 3, 3]
+    net.link(0, 3)
+    net.run(2.0)
+    assert [net.node(node).root for node in range(4)] == [3, 3, 3, 3]
+    crossings = net.frames["Crossing"]
+    event = net.publish(3, 1)
+    net.run(1.0)
+    assert net.receivers(event) == [subscriber]
+    assert net.frames["Crossing"] == crossings

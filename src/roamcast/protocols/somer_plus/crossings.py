@@ -180,11 +180,13 @@ class Crossings(Outlet):
                 self._dissemination.hold(message)
 
     def _set_out(self, voyage: Voyage) -> dict[int, Legs]:
-        """As the publisher's root: the paths to all trees that want the event."""
+        """As the publisher's root: the paths to all trees that want the event. Those that this tree absorbed, and whose
+        root can be heard to be in it, are served with it."""
         is_new = self.host.now() < self._link_state.root_since_s + self._parameters.mature_s
         if is_new and self._parameters.maturity and len(self._early_voyages) < self._parameters.waiting_max:
             self._early_voyages.append(voyage)
-        return self._plan(voyage, self._link_state.overlay.wanting(voyage.event))
+        wanting = self._link_state.overlay.wanting(voyage.event)
+        return self._plan(voyage, [root for root in wanting if not self._link_state.is_merged(root)])
 
     def _mature(self, key: int) -> None:
         """A new root has heard of all others by now: those it did not know of get what has been published since."""
@@ -279,7 +281,7 @@ class Crossings(Outlet):
             for onward in leg.onward if leg.towards == self.host.address else (leg,):
                 if self._has_route(onward.towards, sender):
                     known += self._unrelayed(voyage, onward)
-                elif onward.towards in self._link_state.absorbed and self._link_state.is_here(onward.towards):
+                elif self._link_state.is_merged(onward.towards):
                     unknown += targets_of(onward.onward)  # its tree has been served with this one
                 else:
                     unknown += targets_of((onward,))

@@ -118,10 +118,10 @@ class LinkStates(Component):
         """Whether updates should go out at once: all is new to this root, or updates are infrequent."""
         return self.is_at_rest() or self.host.now() < self.root_since_s + self._parameters.young_s
 
-    def is_here(self, root: int) -> bool:
-        """Whether it can be heard that the root of another tree is now in this one."""
+    def is_merged(self, root: int) -> bool:
+        """Whether this tree has absorbed another, and its root can be heard to be in this one now."""
         heard = self._membership.neighbours.last(root)
-        return heard is not None and heard.root == self.host.address
+        return root in self.absorbed and heard is not None and heard.root == self.host.address
 
     def agree_to_absorb(self, root: int) -> None:
         if self._parameters.heirs:
