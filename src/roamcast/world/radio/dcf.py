@@ -82,7 +82,12 @@ class DcfMedium(Medium):
         self._eifs_s = settings.extended_ifs_s
         self._ack_s = settings.control_rate.duration_s(ACK_BYTES)
         self._cts_s = settings.control_rate.duration_s(CTS_BYTES)
-        self._rts_s = settings.control_rate.duration_s(RTS_BYTES)
+        rts_s = settings.control_rate.duration_s(RTS_BYTES)
+        self._controls = {
+            "RTS": (RTS_BYTES, rts_s),
+            "CTS": (CTS_BYTES, self._cts_s),
+            "ACK": (ACK_BYTES, self._ack_s),
+        }  # size and airtime
         self._stations = [Station(self, node, self._difs_s, self._window_min) for node in range(topology.nodes)]
 
     # -- from the protocol ---------------------------------------------------------------------------------------
@@ -334,18 +339,7 @@ class DcfMedium(Medium):
     def _send_rts(self, data: DcfFrame) -> None:
         data.tries_short += 1
         nav_s = self._sifs_s + self._cts_s + self._sifs_s + data.airtime_s + data.nav_s
-        rate = self._control_rate
-        rts = DcfFrame(
-            medium=self,
-            sender=data.sender,
-            receiver=data.receiver,
-            message=None,
-            label="RTS",
-            size=RTS_BYTES,
-            airtime_s=self._rts_s,
-            rate=rate,
-            nav_s=nav_s,
-        )
+        rts = self._control(data.sender, data.receiver, "RTS", nav_s)
         self._start(rts)
         self._stations[data.sender].answer_by = rts.end + self._sifs_s + self._cts_wait_s + self._slot_s
 
@@ -381,19 +375,9 @@ class DcfMedium(Medium):
     def _answer(self, station: Station, frame: DcfFrame) -> bool:
         """`station` is the receiver of `frame` and understood it; returns whether the exchange goes on."""
         now = self.scheduler.now
-        node, rate = station.node, self._control_rate
+        node = station.node
         if frame.message is not None:
-            ack = DcfFrame(
-                medium=self,
-                sender=node,
-                receiver=frame.sender,
-                message=None,
-                label="ACK",
-                size=ACK_BYTES,
-                airtime_s=self._ack_s,
-                rate=rate,
-                nav_s=0.0,
-            )
+            ack = self._control(node, frame.sender, "ACK", 0.0)
             self.scheduler.put(now + self._sifs_s, ack)
             if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
                 station.last_heard[frame.sender] = frame
@@ -404,17 +388,7 @@ class DcfMedium(Medium):
             if station.busy_until > now + ROUNDING_S:
                 return False  # another station has reserved the channel
             nav_s = frame.nav_s - self._sifs_s - self._cts_s
-            cts = DcfFrame(
-                medium=self,
-                sender=node,
-                receiver=frame.sender,
-                message=None,
-                label="CTS",
-                size=CTS_BYTES,
-                airtime_s=self._cts_s,
-                rate=rate,
-                nav_s=nav_s,
-            )
+            cts = self._control(node, frame.sender, "CTS", nav_s)
             self.scheduler.put(now + self._sifs_s, cts)
         elif (data := station.exchange) is not None and data.receiver == frame.sender:
             if frame.label == "CTS":
@@ -422,6 +396,21 @@ class DcfMedium(Medium):
             else:
                 self._finish(station)
         return True
+
+    def _control(self, sender: int, receiver: int, label: str, nav_s: float) -> DcfFrame:
+        """An RTS, a CTS or an acknowledgement."""
+        size, airtime_s = self._controls[label]
+        return DcfFrame(
+            medium=self,
+            sender=sender,
+            receiver=receiver,
+            message=None,
+            label=label,
+            size=size,
+            airtime_s=airtime_s,
+            rate=self._control_rate,
+            nav_s=nav_s,
+        )
 
     def go_on(self, frame: DcfFrame) -> None:
         """SIFS has passed since the frame that `frame` answers."""
