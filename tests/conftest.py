@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+import signal
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -16,6 +17,10 @@ from roamcast.trace.schema import Record
 # Tests are repeatable and do not depend on how fast the machine is.
 settings.register_profile("patient", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# A shell that starts tests in the background lets them ignore Ctrl-C, and the programs that they start inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _tests = itertools.count()
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -4,6 +4,7 @@ from roamcast.advise.advice import Advice, give_advice
 from roamcast.advise.candidates import Candidate, candidate
 from roamcast.advise.demands import parse_demand
 from roamcast.advise.judgement import Elimination, Findings, Question, Scores, Stage, judge
+from roamcast.analysis.intervals import Observations
 from roamcast.world.scenario import Scenario
 
 QUESTION = Question((parse_demand("delivery>=0.9"),), "latency_ms_mean", looks=4)
@@ -66,6 +67,22 @@ def test_a_better_one_that_may_miss_the_demand_is_left_open() -> None:
     assert (found.outcome, found.choice, found.open) == ("cautious", "flooding", ("gossip probability=0.5",))
     assert found.runner_up == "somer"
     assert found.level == ()
+
+
+def test_the_cheaper_of_equals_is_recommended() -> None:
+    delivery = observations(0.97, 8.0)["delivery_ratio"]
+    prices = dict(zip(FIELD, (7.0, 2.0, 5.0), strict=True))
+    scores: dict[str, dict[str, Observations]] = {
+        name: {"delivery_ratio": delivery, "airtime_per_delivery_ms": dict.fromkeys(delivery, price)}
+        for name, price in prices.items()
+    }
+    question = Question((), "delivery_ratio", looks=4)
+    judgement = judge(question, scores)
+    findings = Findings(scores, judgement.standings, {}, [Stage(1, 9, 3, 3)])
+    found = give_advice(question, judgement, findings, FIELD, "net.toml", Scenario())
+    assert [each.label for each in found.evidence] == ["gossip probability=0.5", "somer", "flooding"]
+    assert (found.outcome, found.choice, found.runner_up) == ("level", "gossip probability=0.5", "somer")
+    assert found.level == ("flooding", "somer")
 
 
 def test_parameters_are_part_of_the_commands() -> None:

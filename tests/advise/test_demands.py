@@ -59,13 +59,19 @@ def test_nonsense_is_refused_in_one_line(text: str, part: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-def test_only_costs_can_be_minimised() -> None:
-    assert parse_objective("airtime") == "airtime_per_delivery_ms"
-    assert parse_objective("latency_ms_p99") == "latency_ms_p99"
-    with pytest.raises(ConfigurationError, match="'fairness' is no cost; allowed: latency,"):
-        parse_objective("fairness")
+def test_costs_can_be_minimised_and_gains_maximised() -> None:
+    assert parse_objective("airtime", None) == "airtime_per_delivery_ms"
+    assert parse_objective("latency_ms_p99", None) == "latency_ms_p99"
+    assert parse_objective(None, "within(250ms)") == "within_250ms"
+    assert parse_objective(None, None) == "delivery_ratio"
+    with pytest.raises(ConfigurationError, match="lower is better; allowed: latency,"):
+        parse_objective("fairness", None)
+    with pytest.raises(ConfigurationError, match="higher is better; allowed: delivery,"):
+        parse_objective(None, "airtime")
     with pytest.raises(ConfigurationError, match="not a measure"):
-        parse_objective("money")
+        parse_objective("money", None)
+    with pytest.raises(ConfigurationError, match="only one"):
+        parse_objective("airtime", "delivery")
 
 
 def test_short_names_lead_to_measures_and_back() -> None:

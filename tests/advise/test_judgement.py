@@ -5,10 +5,13 @@ import random
 import pytest
 
 from roamcast.advise.demands import Demand
-from roamcast.advise.judgement import Question, Scores, judge, shortfall
+from roamcast.advise.judgement import PRICE, Question, Scores, judge, preferred, shortfall
 
 DELIVERY, LATENCY = "delivery_ratio", "latency_ms_mean"
 QUESTION = Question((Demand(DELIVERY, ">=", 0.95),), LATENCY, looks=4)
+
+MOST = Question((), DELIVERY, looks=4)
+UNEVEN = {seed: 0.9 + 0.01 * (7 * seed % 10) for seed in range(2, 7)}
 
 
 def around(mean: float, spread: float, seeds: int, name: str) -> dict[int, float]:
@@ -80,6 +83,27 @@ def test_observations_that_are_all_equal_decide_by_themselves() -> None:
     whole = {DELIVERY: {1: 1.0, 2: 1.0}, LATENCY: {1: 5.0, 2: 6.0}}
     less = {DELIVERY: {1: 0.9, 2: 0.9}, LATENCY: {1: 1.0, 2: 2.0}}
     assert judge(exact, {"whole": whole, "less": less}).standings == {"whole": "meets", "less": "misses"}
+
+
+def test_a_certain_difference_that_does_not_matter_drops_nobody() -> None:
+    """Ahead in every network, by 0.4 points on average, which is less than 1 %."""
+    near = {seed: each - 0.001 * seed for seed, each in UNEVEN.items()}
+    found = judge(MOST, {"full": {DELIVERY: UNEVEN}, "near": {DELIVERY: near}})
+    assert (found.leader, found.kept) == ("full", ["full", "near"])
+    less = {seed: each - 0.01 * seed for seed, each in UNEVEN.items()}
+    found = judge(MOST, {"full": {DELIVERY: UNEVEN}, "less": {DELIVERY: less}})
+    assert (found.leader, found.kept) == ("full", ["full"])
+    assert found.dropped == {"less": "certainly worse than full"}
+
+
+def test_of_equals_what_takes_less_airtime_is_preferred() -> None:
+    losses_and_prices = {"full": (0.0, 9.0), "near": (0.004, 3.0), "less": (0.05, 1.0)}
+    measured = {
+        name: {DELIVERY: {seed: each - loss for seed, each in UNEVEN.items()}, PRICE: dict.fromkeys(UNEVEN, price)}
+        for name, (loss, price) in losses_and_prices.items()
+    }
+    assert preferred(MOST, measured, measured) == ["near", "full", "less"]
+    assert preferred(MOST, measured, []) == []
 
 
 def test_every_demand_counts() -> None:

@@ -30,7 +30,9 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     [
         (["--want", "delivery=0.9"], "--want: 'delivery=0.9' is not a demand"),
         (["--want", "luck>=1"], "--want: 'luck' is not a measure; allowed: delivery,"),
-        (["--minimise", "delivery"], "--minimise: 'delivery' is no cost"),
+        (["--minimise", "delivery"], "--minimise: 'delivery' is not a measure of which lower is better"),
+        (["--maximise", "airtime"], "--maximise: 'airtime' is not a measure of which higher is better"),
+        (["--minimise", "airtime", "--maximise", "delivery"], "only one can be the aim"),
         (["--protocols", "flooding,doves"], "protocol: 'doves' is unknown"),
         (["--protocols", "oracle"], "'oracle' runs in the simulator only"),
         (["--budget-minutes", "0"], "--budget-minutes = 0: must be above 0"),

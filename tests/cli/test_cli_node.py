@@ -166,7 +166,8 @@ def test_two_lives_of_a_node_do_not_share_event_numbers(chain: Chain) -> None:
     ("protocol", "awaited"), [("flooding", None), ("somer", "a tree to join"), ("overlays", "a broker")]
 )
 def test_who_publishes_is_told_what_the_event_waits_for(protocol: str, awaited: str | None) -> None:
-    node = Process("--protocol", protocol, "--address", "3", "--peer", "127.0.0.1:9")
+    never_a_broker = ["--set", "broker_share=0"] if protocol == "overlays" else []
+    node = Process("--protocol", protocol, *never_a_broker, "--address", "3", "--peer", "127.0.0.1:9")
     node.next("started")
     node.say("publish 5 hello")
     assert node.next("published").get("awaited") == awaited

@@ -3,14 +3,22 @@
 import shlex
 from collections.abc import Mapping
 from math import isfinite
-from statistics import fmean
 from typing import Literal
 
 import msgspec
 
 from roamcast.advise.candidates import Candidate
 from roamcast.advise.demands import measure_of
-from roamcast.advise.judgement import Elimination, Findings, Question, Stage, StageJudgement, Standing, shortfall
+from roamcast.advise.judgement import (
+    Elimination,
+    Findings,
+    Question,
+    Stage,
+    StageJudgement,
+    Standing,
+    preferred,
+    shortfall,
+)
 from roamcast.advise.reasons import reasons
 from roamcast.advise.validity import warnings
 from roamcast.analysis.intervals import Interval, Observations, difference, mean_interval
@@ -53,8 +61,8 @@ class Elsewhere(msgspec.Struct, frozen=True):
     first: str
     is_choice: bool
     meets: bool  # whether it meets the demands there
-    cost: float | None  # the objective of the first one there
-    choice_cost: float | None  # and of the choice; none if nothing arrived
+    value: float | None  # the mean of the objective of the first one there
+    choice_value: float | None  # and of the choice; none if nothing arrived
     choice_meets: bool
 
 
@@ -69,7 +77,7 @@ class Advice(msgspec.Struct, frozen=True):
     level: tuple[str, ...]  # others that meet the demands and are as good, or cannot be distinguished
     open: tuple[str, ...]  # others that may be better, if they meet the demands
     runner_up: str | None  # the next of those that meet the demands; if none certainly does, of those that may
-    lead: MeanEstimate | None  # objective of the choice minus that of the runner-up, by seed: negative is better
+    lead: MeanEstimate | None  # objective of the choice minus that of the runner-up, by seed
     evidence: tuple[Evidence, ...]  # the choice first, then by how well they do
     commands: tuple[str, ...]
     reasons: tuple[str, ...] = ()  # why the choice is the choice
@@ -86,8 +94,11 @@ def give_advice(
     scenario: Scenario,
 ) -> Advice:
     scores = findings.scores
-    ranked = sorted(candidates, key=lambda name: _rank(question, name, last, findings))
-    choice = last.leader or next((name for name in ranked if _is_complete(question, scores.get(name, {}))), None)
+    ranked = _ranked(question, candidates, last, findings)
+    meeting = [name for name in last.kept if findings.standings[name] == "meets"]
+    choice = next(iter(preferred(question, scores, meeting)), None)
+    if choice is None:
+        choice = next((name for name in ranked if _is_complete(question, scores.get(name, {}))), None)
     level = tuple(name for name in last.kept if name != choice and findings.standings[name] == "meets")
     still_open = tuple(name for name in last.kept if name != choice and findings.standings[name] == "unclear")
     outcome = _outcome(last, level, still_open)
@@ -146,14 +157,18 @@ def commands(candidate: Candidate, source: str, scenario: Scenario) -> tuple[str
     )
 
 
-def _rank(question: Question, name: str, last: StageJudgement, findings: Findings) -> tuple[bool, bool, float, float]:
+def _ranked(
+    question: Question, candidates: Mapping[str, Candidate], last: StageJudgement, findings: Findings
+) -> list[str]:
     """Candidates that are left come before those that were dropped; then those whose means meet the demands; then by
-    the objective."""
-    measured = findings.scores.get(name, {})
-    if not _is_complete(question, measured):
-        return True, True, 1.0, 0.0
-    missing = max(0.0, shortfall(question, measured))
-    return name not in last.kept, False, missing, fmean(measured[question.objective].values())
+    preference."""
+    complete = [name for name in candidates if _is_complete(question, findings.scores.get(name, {}))]
+    kept = [name for name in complete if name in last.kept]
+    dropped = [name for name in complete if name not in last.kept]
+    order = [*preferred(question, findings.scores, kept), *preferred(question, findings.scores, dropped)]
+    missing = {name: max(0.0, shortfall(question, findings.scores[name])) for name in complete}
+    order.sort(key=lambda name: (name not in last.kept, missing[name]))
+    return [*order, *(name for name in candidates if name not in complete)]
 
 
 def _is_complete(question: Question, measured: Mapping[str, Observations]) -> bool:

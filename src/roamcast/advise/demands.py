@@ -1,5 +1,5 @@
 """What a user wants: demands such as `delivery>=0.95`, `within(250ms)>=0.9`, `energy<=40` or `capacity>=2`, and a
-measure to minimise.
+measure to minimise or to maximise.
 
 A *capacity* of 2 means that 95 % arrive when every publisher publishes twice per second. So the demand is one on
 delivery, in the same network at that rate.
@@ -25,6 +25,9 @@ _DEMAND = re.compile(r"\s*(\w+(?:\s*\(\s*\w+\s*\))?)\s*(>=|<=)\s*(\S+)\s*")
 CAPACITY: Final = "capacity"
 CAPACITY_DELIVERY: Final = 0.95
 """What must arrive at a rate for a protocol to have that capacity."""
+
+
+DEFAULT_OBJECTIVE: Final = "delivery"
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -72,12 +75,20 @@ def parse_demand(text: str) -> Demand:
     return Demand(measure, ">=" if relation == ">=" else "<=", bound)
 
 
-def parse_objective(name: str) -> str:
-    """The measure to minimise."""
-    measure = _measure("--minimise", name)
-    if RUN_MEASURES[measure].better != "lower":
-        allowed = ", ".join(short for short, full in SHORT_NAMES.items() if RUN_MEASURES[full].better == "lower")
-        raise ConfigurationError(f"--minimise: {name!r} is no cost; allowed: {allowed}")
+def parse_objective(minimise: str | None, maximise: str | None) -> str:
+    """The measure to minimise or to maximise; only one of them may be given."""
+    if minimise is not None and maximise is not None:
+        raise ConfigurationError("--minimise, --maximise: only one can be the aim; make a demand (--want) of the other")
+    if minimise is not None:
+        return _objective("--minimise", minimise, "lower")
+    return _objective("--maximise", maximise or DEFAULT_OBJECTIVE, "higher")
+
+
+def _objective(option: str, name: str, better: str) -> str:
+    measure = _measure(option, name)
+    if RUN_MEASURES[measure].better != better:
+        allowed = ", ".join(short for short, full in SHORT_NAMES.items() if RUN_MEASURES[full].better == better)
+        raise ConfigurationError(f"{option}: {name!r} is not a measure of which {better} is better; allowed: {allowed}")
     return measure
 
 

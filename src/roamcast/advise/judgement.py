@@ -12,18 +12,19 @@ dropped is at most 1 - `confidence`: it is shared evenly among the planned looks
 and objective. There Holm's method corrects for the number of candidates times demands, Bonferroni's for that of rivals.
 
 A look drops candidates that certainly miss a demand and those that are certainly worse than the *leader*: the best mean
-of the objective among those that certainly meet all demands. The question is settled when no candidate is left, or when
-the leader is left with rivals to which the difference is certainly smaller than `indifference` of its mean.
+of the objective among those that certainly meet all demands. A difference of means below `indifference` of the leader's
+does not matter: it drops nobody, and what takes less airtime is preferred. The question is settled when no candidate is
+left, or when the leader is left with rivals to which the difference is certainly that small.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Literal
 
 import msgspec
 
-from roamcast.advise.demands import Demand
-from roamcast.analysis.comparisons import Lead, pairwise
+from roamcast.advise.demands import Demand, measure_of
+from roamcast.analysis.comparisons import Better, Lead, pairwise
 from roamcast.analysis.intervals import Interval, Observations, holm, interval
 from roamcast.analysis.student import CONFIDENCE
 
@@ -32,18 +33,30 @@ _ORDER: tuple[Standing, ...] = ("meets", "unclear", "misses")  # the worst of se
 Scores = Mapping[str, Mapping[str, Observations]]
 """Candidate -> measure -> seed -> value."""
 
+PRICE = "airtime_per_delivery_ms"
+"""Decides between candidates whose difference does not matter."""
+
 
 class Question(msgspec.Struct, frozen=True):
     demands: tuple[Demand, ...]
-    objective: str  # the measure to minimise
+    objective: str  # the measure to minimise or to maximise, whichever is better
     looks: int  # how often it may be judged
     confidence: float = CONFIDENCE
-    indifference: float = 0.02
+    indifference: float = 0.01  # as a share of the leader's mean
 
     @property
     def error(self) -> float:
         """The probability of an error that each of the two families of tests may have at one look."""
         return (1 - self.confidence) / self.looks / 2
+
+    @property
+    def better(self) -> Better:
+        return measure_of(self.objective).better or "lower"
+
+    def cost(self, measured: Mapping[str, Observations]) -> float:
+        """The mean of the objective, so that less is better."""
+        mean = fmean(measured[self.objective].values())
+        return -mean if self.better == "higher" else mean
 
     @property
     def measures(self) -> list[str]:
@@ -56,7 +69,7 @@ class StageJudgement(msgspec.Struct, frozen=True):
 
     standings: dict[str, Standing]
     leader: str | None
-    kept: list[str]  # candidates that go on, by the mean of the objective
+    kept: list[str]  # candidates that go on, the best mean of the objective first
     dropped: dict[str, str]  # the others, and why
     settled: bool
 
@@ -97,17 +110,33 @@ def judge(question: Question, scores: Scores) -> StageJudgement:
         if standing == "misses"
     }
     values = {name: complete[name][question.objective] for name in complete if name not in dropped}
-    order = sorted(values, key=lambda name: fmean(values[name].values()))
+    cost = {name: question.cost(complete[name]) for name in values}
+    order = sorted(values, key=cost.__getitem__)
     leader = next((name for name in order if standings[name] == "meets"), None)
     if leader is None:
         return StageJudgement(standings, None, order, dropped, settled=not order)
-    leads = pairwise(values, "lower", 1 - question.error)
-    behind = [name for name in order if name != leader and leads[leader, name].is_certain]
+    leads = pairwise(values, question.better, 1 - question.error)
+    zone = question.indifference * abs(cost[leader])
+    rivals = [name for name in order if name != leader]
+    behind = [name for name in rivals if leads[leader, name].is_certain and cost[name] - cost[leader] > zone]
     dropped |= dict.fromkeys(behind, f"certainly worse than {leader}")
     kept = [name for name in order if name not in behind]
-    zone = question.indifference * abs(fmean(values[leader].values()))
-    settled = all(_is_negligible(leads[leader, name], zone) for name in kept if name != leader)
+    settled = all(_is_negligible(leads[leader, name], zone) for name in rivals if name in kept)
     return StageJudgement(standings, leader, kept, dropped, settled)
+
+
+def preferred(question: Question, scores: Scores, names: Iterable[str]) -> list[str]:
+    """The best first, by the means. What is as good as the best, or nearly, is ordered by its airtime."""
+    cost = {name: question.cost(scores[name]) for name in names}
+    best = min(cost.values(), default=0.0)
+    zone = best + question.indifference * abs(best)
+
+    def rank(name: str) -> tuple[bool, float, float]:
+        airtime = scores[name].get(PRICE, {})
+        price = fmean(airtime.values()) if airtime else 0.0
+        return cost[name] > zone, price if cost[name] <= zone else cost[name], cost[name]
+
+    return sorted(cost, key=rank)
 
 
 def shortfall(question: Question, measured: Mapping[str, Observations]) -> float:

@@ -19,7 +19,7 @@ def reasons(
     findings: Findings,
     candidates: Mapping[str, Candidate],
 ) -> tuple[str, ...]:
-    """About the choice, the best candidate of another protocol, and any that would be cheaper if it met the demands."""
+    """About the choice, the best candidate of another protocol, and any that would be better if it met the demands."""
     means = {name: {key: fmean(values.values()) for key, values in measured.items() if values}
              for name, measured in findings.scores.items()}  # fmt: skip
     mine = means.get(choice, {})
@@ -31,7 +31,7 @@ def reasons(
     other = next((name for name in ranked if candidates[name].protocol != candidates[choice].protocol), None)
     if other is not None and question.objective in means.get(other, {}):
         said += _compared(other, mine, means[other])
-    said += _cheaper(question, choice, means)
+    said += _better(question, choice, means)
     return tuple(said)
 
 
@@ -59,20 +59,22 @@ def _compared(other: str, mine: Mapping[str, float], its: Mapping[str, float]) -
     return said
 
 
-def _cheaper(question: Question, choice: str, means: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Candidates that would cost less, but whose means miss a demand."""
-    cost = means[choice][question.objective]
+def _better(question: Question, choice: str, means: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Candidates that would be better, but whose means miss a demand."""
+    sign = -1 if question.better == "higher" else 1
+    cost = sign * means[choice][question.objective]
     tempting: list[tuple[float, str, str]] = []
     for name, its in means.items():
         missed = [each for each in question.demands if each.key in its and each.margin(its[each.key]) < 0]
-        if missed and question.objective in its and its[question.objective] < cost:
+        if missed and question.objective in its and sign * its[question.objective] < cost:
             why = ", ".join(f"{short_name(each.key)} {_figure(each.key, its[each.key])}" for each in missed)
-            tempting.append((its[question.objective], name, why))
+            tempting.append((sign * its[question.objective], name, why))
     if not tempting:
         return []
     least, name, why = min(tempting)
-    figure = _figure(question.objective, least)
-    return [f"{name} would have a lower {short_name(question.objective)} ({figure}), but misses a demand: {why}."]
+    figure = _figure(question.objective, sign * least)
+    aim = f"{question.better} {short_name(question.objective)}"
+    return [f"{name} would have a {aim} ({figure}), but misses a demand: {why}."]
 
 
 def _figure(key: str, value: float) -> str:

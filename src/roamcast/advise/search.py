@@ -17,7 +17,6 @@ them depend on the machine.
 
 from collections.abc import Callable
 from pathlib import Path
-from statistics import fmean
 from time import monotonic
 from typing import Any
 
@@ -26,7 +25,17 @@ from pyspark.sql import SparkSession
 
 from roamcast.advise.advice import Advice, Elsewhere, give_advice
 from roamcast.advise.candidates import Candidate
-from roamcast.advise.judgement import Elimination, Findings, Question, Stage, StageJudgement, judge, shortfall
+from roamcast.advise.judgement import (
+    PRICE,
+    Elimination,
+    Findings,
+    Question,
+    Stage,
+    StageJudgement,
+    judge,
+    preferred,
+    shortfall,
+)
 from roamcast.advise.runs import MeasuredRuns, run_s, run_stage
 from roamcast.advise.sensitivity import Variants, variant_runs, variants
 from roamcast.analysis.intervals import Observations
@@ -44,7 +53,7 @@ KEEP = (16, 8, 4)
 
 SCREENING_SLACK = 0.05
 RATE = "workload.rate_per_s"
-PROFILE = ("delivery_ratio", "within_250ms", "latency_ms_p95", "airtime_per_delivery_ms", "maintenance_ms_per_node_s")
+PROFILE = ("delivery_ratio", "within_250ms", "latency_ms_p95", PRICE, "maintenance_ms_per_node_s")
 """What is measured besides, to say why the choice is the choice."""
 
 ANSWER = "advice.json"
@@ -152,15 +161,15 @@ class Search:
         if len(judgement.kept) <= most or judgement.settled:
             return judgement.kept, {}
 
-        def rank(name: str) -> tuple[bool, float, float]:
+        best_first = preferred(self._question, found, judgement.kept)
+
+        def rank(name: str) -> tuple[bool, float, int]:
             missing = shortfall(self._question, found[name])
-            cost = fmean(found[name][self._question.objective].values())
-            return name != judgement.leader, missing if missing > SCREENING_SLACK else 0.0, cost
+            return name != judgement.leader, missing if missing > SCREENING_SLACK else 0.0, best_first.index(name)
 
         order = sorted(judgement.kept, key=rank)
-        kept = set(order[:most])
-        out = {name: f"screened out: rank {at + 1} of {len(order)}" for at, name in enumerate(order) if at >= most}
-        return [name for name in judgement.kept if name in kept], out
+        out = {name: f"screened out: rank {at} of {len(order)}" for at, name in enumerate(order, 1) if at > most}
+        return [name for name in judgement.kept if name not in out], out
 
     def _simulate(self, session: SparkSession, number: int, field: list[str], told: "_OneTotal") -> MeasuredRuns:
         """A stage at the scenario's own rate, and at those that demands on capacity name."""

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from roamcast.advise.advice import Elsewhere
 from roamcast.advise.candidates import Candidate
-from roamcast.advise.judgement import Question, shortfall
+from roamcast.advise.judgement import PRICE, Question, preferred, shortfall
 from roamcast.advise.runs import run_stage
 from roamcast.analysis.intervals import Observations
 from roamcast.campaign.conduct import Progress
@@ -100,30 +100,31 @@ class Variants:
             "grid": {"variant": [variant.settings for variant in self._asked]},
             "exclude": [{"protocols": unable, "where": without, "because": "it needs positions"}] if unable else [],
         }
-        measures = [key for key in self._question.measures if key in RUN_MEASURES]
+        judged = [key for key in self._question.measures if key in RUN_MEASURES]
+        measures = list(dict.fromkeys([*judged, PRICE]))
         stage = run_stage(session, tables, file, out, master=master, measures=measures, on_progress=on_progress)
         return tuple(
             self._elsewhere(variant.what, stage.places.get(place, {})) for place, variant in enumerate(self._asked)
         )
 
     def _elsewhere(self, what: str, found: Mapping[str, Mapping[str, Observations]]) -> Elsewhere:
-        """By the means: candidates that meet the demands come first, then the lower cost."""
+        """By the means: candidates that meet the demands come first, then the preferred ones."""
         demands = tuple(demand for demand in self._question.demands if demand.rate_per_s is None)
         asked = Question(demands, self._question.objective, looks=1)
 
         def missing(name: str) -> float:
             return max(0.0, shortfall(asked, found[name]))
 
-        def cost(name: str) -> float | None:
+        def value(name: str) -> float | None:
             values = found.get(name, {}).get(asked.objective, {})
             return fmean(values.values()) if values else None
 
         complete = [name for name in self._field if all(found.get(name, {}).get(key) for key in asked.measures)]
         if not complete:
             return Elsewhere(
-                what=what, first="none", is_choice=False, meets=False, cost=None, choice_cost=None, choice_meets=False
+                what=what, first="none", is_choice=False, meets=False, value=None, choice_value=None, choice_meets=False
             )
-        first = min(complete, key=lambda name: (missing(name), cost(name) or 0.0))
+        first = min(preferred(asked, found, complete), key=missing)
         choice = self._choice
         choice_meets = choice in complete and missing(choice) == 0
         return Elsewhere(
@@ -131,7 +132,7 @@ class Variants:
             first=first,
             is_choice=first == choice,
             meets=missing(first) == 0,
-            cost=cost(first),
-            choice_cost=cost(choice),
+            value=value(first),
+            choice_value=value(choice),
             choice_meets=choice_meets,
         )

@@ -38,20 +38,28 @@ def advise(
         list[str] | None,
         typer.Option(help="A demand: delivery>=0.95, within(250ms)>=0.9, energy<=40, capacity>=2 (per s); repeatable."),
     ] = None,
-    minimise: Annotated[str, typer.Option(help="Among those that meet the demands: latency, airtime, …")] = "latency",
+    minimise: Annotated[
+        str | None, typer.Option(help="The aim, among those that meet the demands: latency, airtime, …")
+    ] = None,
+    maximise: Annotated[
+        str | None, typer.Option(help="Or this aim: delivery, within(250ms), … [default: delivery]")
+    ] = None,
     protocols: Annotated[str, typer.Option(help="Names with commas between them; all that can be deployed.")] = "",
     budget_minutes: Annotated[float | None, typer.Option(help="No stage after the first may exceed it.")] = None,
     master: Annotated[str, typer.Option(help="The Spark master.")] = LOCAL,
     out: Annotated[Path | None, typer.Option(help="Directory for runs and answer (results/advice-SCENARIO).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON object.")] = False,
 ) -> None:
-    """Recommend a protocol and its parameters for a scenario."""
+    """Recommend a protocol and its parameters for a scenario.
+
+    Of those whose aim differs by less than 1 %, the one that takes the least airtime is recommended.
+    """
     from roamcast.advise.search import SEEDS, Search
     from roamcast.campaign.execute import CampaignStoppedError
     from roamcast.campaign.session import start_session
     from roamcast.cli.campaign_progress import showing_progress
 
-    question = Question(tuple(map(parse_demand, want or [])), parse_objective(minimise), looks=len(SEEDS))
+    question = Question(tuple(map(parse_demand, want or [])), parse_objective(minimise, maximise), looks=len(SEEDS))
     if budget_minutes is not None and not 0 < budget_minutes < float("inf"):
         raise ConfigurationError(f"--budget-minutes = {budget_minutes:g}: must be above 0 and finite")
     tables = read_tables(scenario)
@@ -107,7 +115,9 @@ def _tell(advice: Advice) -> None:
     here = console()
     here.print(_HEADLINES[advice.outcome].format(choice=escape(advice.choice or "none")), style="bold", soft_wrap=True)
     wanted = ", ".join(advice.demands) or "nothing in particular"
-    here.print(f"wanted: {wanted}; {short_name(advice.objective)} as small as possible", soft_wrap=True, markup=False)
+    extreme = "large" if measure_of(advice.objective).better == "higher" else "small"
+    aim = f"{short_name(advice.objective)} as {extreme} as possible, and of equals the least airtime"
+    here.print(f"wanted: {wanted}; {aim}", soft_wrap=True, markup=False)
     if advice.lead is not None:
         unit = measure_of(advice.objective).unit
         difference = f"{with_interval(advice.lead.mean, advice.lead.low, advice.lead.high)} {unit}".strip()
@@ -148,15 +158,15 @@ def _told_elsewhere(found: Elsewhere, advice: Advice) -> str:
     if found.first == "none":
         return f"{found.what}: nothing arrives with any of those compared."
     short = "" if found.meets or not advice.demands else ", though it misses the demands"
-    cost = "" if found.cost is None else f" ({name} {found.cost:.3g} {unit})".replace(" )", ")")
+    value = "" if found.value is None else f" ({name} {found.value:.3g} {unit})".replace(" )", ")")
     if found.is_choice:
-        return f"{found.what}: still the first{short}{cost}."
-    if found.choice_cost is None:
+        return f"{found.what}: still the first{short}{value}."
+    if found.choice_value is None:
         own = "the choice delivers nothing or cannot run"
     else:
-        own = f"the choice has {found.choice_cost:.3g} {unit}".rstrip()
+        own = f"the choice has {found.choice_value:.3g} {unit}".rstrip()
         own += "" if found.choice_meets else " and misses the demands"
-    return f"{found.what}: {found.first}{cost}{short}; {own}."
+    return f"{found.what}: {found.first}{value}{short}; {own}."
 
 
 def _row(evidence: Evidence, measures: list[str]) -> list[str]:

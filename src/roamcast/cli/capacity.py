@@ -18,7 +18,7 @@ from roamcast.world.scenario_file import Tables, read_tables
 
 
 def capacity(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario or campaign file; its [scenario] counts.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file, or campaign file for its scenario.")],
     want: Annotated[str, typer.Option(help="What must hold at a rate.")] = "delivery>=0.95",
     protocols: Annotated[
         str, typer.Option(help="Names separated by commas. [default: those of the file, or all]")
