@@ -12,7 +12,7 @@ from roamcast.campaign.conduct import Conductor
 from roamcast.errors import ConfigurationError
 from roamcast.papers.ablation import ablation_page
 from roamcast.papers.ablation import keep as keep_ablation
-from roamcast.papers.arena import NOTES, keep, renew_tables, write_arena
+from roamcast.papers.arena import keep, kept_arenas, renew_tables, write_arena
 from roamcast.papers.book import PAPERS, with_findings, write_book
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.summary import kept_results
@@ -107,8 +107,9 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     searched.mkdir()
     rates = '{"label": "gossip", "passes": {"rate_per_s": 1.5}, "fails": {"rate_per_s": 1.8}}'
     (searched / "capacity.json").write_text(f'{{"publishers": 4, "capacities": [{rates}]}}', encoding="utf-8")
-    keep(spark, conductor.store, book, searched)
-    (book / NOTES).write_text("Gossip is cheaper, because it flips coins.\n", encoding="utf-8")
+    keep(spark, conductor.store, book, capacity=searched)
+    keep(spark, conductor.store, book, "arena-hard")
+    (book / "data" / "arena" / "notes.md").write_text("Gossip is cheaper, because it flips coins.\n", encoding="utf-8")
     shutil.rmtree(tmp_path / "out")
     written = write_arena(book)
     assert {path.suffix for path in written} == {".md", ".svg"}
@@ -118,6 +119,15 @@ def test_the_arenas_page_is_made_of_what_is_kept_of_a_campaign(spark: SparkSessi
     assert "| gossip | 1.5 | 6 | 1.8 |" in page
     assert "| nodes 15 |" in page[page.index("## Which protocol when") :]
     assert (book / "figures" / "arena-map.svg").exists()
+    assert kept_arenas(book) == ["arena", "arena-hard"]
+    written = write_arena(book, "arena-hard")
+    assert {path.name for path in written} >= {"arena-hard.md", "arena-hard-map.svg"}
+    hard = (book / "arena-hard.md").read_text(encoding="utf-8")
+    assert "then `roamcast book --hard DIR`" in hard
+    assert "| nodes 15 |" in hard
+    assert "Gossip is cheaper" not in hard
+    assert "## Capacity" not in hard
+    assert "## Measure by measure" not in hard
     assert re.search(r"^\| 15 \| gossip \| 3 \|", page, re.MULTILINE)
 
 

@@ -1,6 +1,8 @@
-"""The arena's page in the book: all systems side by side, from what is kept of a campaign.
+"""The arena's pages in the book: all systems side by side, from what is kept of its campaigns.
 
-    docs/results/data/arena/campaign.toml    what was run
+There are three: the arena, the hard one, and the one with large networks.
+
+    docs/results/data/arena/campaign.toml    what was run; the others are in data/arena-hard and data/arena-large
     docs/results/data/arena/plan.csv         its runs
     docs/results/data/arena/runs.csv         every run's measures
     docs/results/data/arena/points.csv       their means with confidence intervals
@@ -8,11 +10,12 @@
     docs/results/data/arena/capacity.json    the answer of `roamcast capacity`, if there is one
     docs/results/data/arena/notes.md         findings about the results, if there are any
 
-`keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes the page from them alone.
+`keep` takes these from a campaign's directory (with Spark, once); `write_arena` makes a page from them alone. Only the
+arena's own page has a figure for every measure.
 """
 
 import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +46,21 @@ from roamcast.report.tables import Cell, Grid, point_table, shown_measures
 from roamcast.report.winners import winners_table
 from roamcast.trace.measures import MEASURES
 
-KEPT = Path("data") / "arena"
-KEPT_MAP = Path("data") / "arena-map"  # of a campaign whose axes cross: its file, plan and runs
-NOTES = KEPT / "notes.md"
+DATA = Path("data")
+ARENA = "arena"
+ARENAS = (ARENA, "arena-hard", "arena-large")
+KEPT_MAP = DATA / "arena-map"  # of a campaign whose axes cross: its file, plan and runs
+NOTES = "notes.md"
 CAPACITY = "capacity.json"
-PICTURES = ("arena-map", "arena-profiles")
 _TABLES = ("plan", "runs", "points")
 
 
-def keep(session: SparkSession, store: Store, directory: Path, capacity: Path | None = None) -> None:
-    """Stores what the page needs from a campaign, and the answer of a search for capacities."""
+def keep(session: SparkSession, store: Store, directory: Path, name: str = ARENA, capacity: Path | None = None) -> None:
+    """Stores what a page needs from a campaign, and the answer of a search for capacities."""
     analysis = analyse(session, store)
     plan = store.plan().drop_columns("run").to_pandas()
     measures = shown_measures(store.manifest().campaign, analysis.points)
-    kept = directory / KEPT
+    kept = directory / DATA / name
     kept.mkdir(parents=True, exist_ok=True)
     (kept / "campaign.toml").write_text(store.manifest().text, encoding="utf-8")
     (kept / "command.txt").write_text(store.manifest().command + "\n", encoding="utf-8")
@@ -80,52 +84,57 @@ def keep_map(session: SparkSession, store: Store, directory: Path) -> None:
     runs[[*plan.columns, *QUESTIONS]].to_csv(kept / "runs.csv", index=False, float_format="%.6g")
 
 
-def is_kept(directory: Path) -> bool:
-    return (directory / KEPT / "campaign.toml").exists()
+def kept_arenas(directory: Path) -> list[str]:
+    return [name for name in ARENAS if (directory / DATA / name / "campaign.toml").exists()]
 
 
-def write_arena(directory: Path, *, pictures: bool = True) -> list[Path]:
+def write_arena(directory: Path, name: str = ARENA, *, pictures: bool = True) -> list[Path]:
     """The page and, with `pictures`, its figures; returns the files written."""
-    kept = directory / KEPT
+    kept = directory / DATA / name
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs, points = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in _TABLES)
-    images = _images(campaign, plan, runs, points)
-    crossed, crossing = _crossed(directory)
-    images |= crossing
+    overview = _overview(name, campaign, plan, runs, points)
+    against = {
+        f"{name}-against-{it.title.split()[-1]}": (it.title, it.drawing) for it in tradeoffs(campaign, plan, points)
+    }
+    measures = shown_measures(campaign, points)
+    crossed, crossing = _crossed(directory) if name == ARENA else (Grid([], [], 1), {})
+    by_measure: dict[str, tuple[str, Drawing]] = {}
+    if name == ARENA:
+        layouts = layouts_of(campaign, plan)
+        by_measure = {
+            f"{name}-{measure.replace('_', '-')}": (MEASURES[measure].title, measure_figure(layouts, points, measure))
+            for measure in measures
+        }
     written = []
-    for name, (_, drawn) in images.items() if pictures else ():
-        written.append(directory / "figures" / f"{name}.svg")
+    for figure, (_, drawn) in (overview | against | crossing | by_measure).items() if pictures else ():
+        written.append(directory / "figures" / f"{figure}.svg")
         written[-1].parent.mkdir(parents=True, exist_ok=True)
         on_white = drawn.svg.replace("<svg ", '<svg style="background: white" ', 1)  # pages of any colour may show it
         written[-1].write_text(on_white + "\n", encoding="utf-8")
-    measures = shown_measures(campaign, points)
-    captions = {name: caption for name, (caption, _) in images.items()}
-    notes = directory / NOTES
+    notes = kept / NOTES
     page = _template().render(
         title=campaign.title,
         description=[" ".join(part.split()) for part in campaign.description.split("\n\n") if part.strip()],
         runs=f"{plan['run_id'].nunique():,}",
         seeds=int(plan.groupby("point")["seed"].nunique().min()),
         command=(kept / "command.txt").read_text(encoding="utf-8").strip(),
-        tradeoffs=[(name, caption) for name, caption in captions.items() if name.startswith("arena-against-")],
-        figures=[
-            (name, caption)
-            for name, caption in captions.items()
-            if not name.startswith("arena-against-") and name not in PICTURES and name not in crossing
-        ],
+        option=name.rpartition("-")[2],
+        tradeoffs=_captions(against),
+        figures=_captions(by_measure),
         notes=notes.read_text(encoding="utf-8").strip() if notes.exists() else "",
         limits=sorted(limits(campaign)),
         crossed=crossed,
         decisions=decision_table(campaign, plan, runs),
         collapses=collapse_table(campaign, plan, runs),
-        crossing=[(name, caption) for name, caption in captions.items() if name in crossing],
-        pictures=[(name, caption) for name, caption in captions.items() if name in PICTURES],
+        crossing=_captions(crossing),
+        pictures=_captions(overview),
         exclusions=campaign.exclusions,
         capacity=_capacities(kept / CAPACITY),
         winners=winners_table(campaign, plan, runs, measures),
         points=point_table(campaign, points, plan, measures),
     )
-    written.append(directory / "arena.md")
+    written.append(directory / f"{name}.md")
     written[-1].write_text(page.rstrip() + "\n", encoding="utf-8")
     return written
 
@@ -133,7 +142,7 @@ def write_arena(directory: Path, *, pictures: bool = True) -> list[Path]:
 def renew_tables(directory: Path, document: Path) -> None:
     """Replaces the tables between marks of a Markdown file by those of the stored arena: `decisions` (the ends of the
     sweeps), `choices` (the same without figures) and `base point`. A file needs only one of them."""
-    kept = directory / KEPT
+    kept = directory / DATA / ARENA
     campaign = load_campaign(kept / "campaign.toml")
     plan, runs = (pd.read_csv(kept / f"{name}.csv", dtype=_types(kept / f"{name}.csv")) for name in ("plan", "runs"))
     tables = {
@@ -183,22 +192,21 @@ def _capacities(path: Path) -> Grid:
     return Grid(["protocol", "events per publisher and s", "events per s", "fails at"], rows, 1)
 
 
-def _images(
-    campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame
+def _overview(
+    name: str, campaign: Campaign, plan: pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame
 ) -> dict[str, tuple[str, Drawing]]:
-    """By name: caption and drawing."""
-    found: dict[str, tuple[str, Drawing]] = {}
-    if decisions(campaign, plan, runs):
-        drawings = decision_map(campaign, plan, runs), profiles(campaign, plan, points)
-        for name, caption, each in zip(PICTURES, (MAP_CAPTION, PROFILE_CAPTION), drawings, strict=True):
-            found |= {name: (caption, each)} if each else {}
-    for it in tradeoffs(campaign, plan, points):
-        found[f"arena-against-{it.title.split()[-1]}"] = (it.title, it.drawing)
-    layouts = layouts_of(campaign, plan)
-    for name in shown_measures(campaign, points):
-        drawing = measure_figure(layouts, points, name)
-        found[f"arena-{name.replace('_', '-')}"] = (MEASURES[name].title, drawing)
-    return found
+    """By file name: caption and drawing of the map and of the profiles, if anything was judged."""
+    if not decisions(campaign, plan, runs):
+        return {}
+    found = {
+        f"{name}-map": (MAP_CAPTION, decision_map(campaign, plan, runs)),
+        f"{name}-profiles": (PROFILE_CAPTION, profiles(campaign, plan, points)),
+    }
+    return {file: (caption, drawing) for file, (caption, drawing) in found.items() if drawing}
+
+
+def _captions(figures: Mapping[str, tuple[str, Drawing]]) -> list[tuple[str, str]]:
+    return [(name, caption) for name, (caption, _) in figures.items()]
 
 
 def _template() -> jinja2.Template:

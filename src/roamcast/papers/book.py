@@ -3,7 +3,7 @@
     docs/results/data/<figure>.json      what `roamcast reproduce … --store docs/results/data` kept
     docs/results/<paper>.md              every figure beside the paper's claims, with verdicts
     docs/results/figures/<figure>.svg
-    docs/results/arena.md                all systems side by side (`arena`)
+    docs/results/arena.md                all systems side by side (`arena`); arena-hard.md and arena-large.md
     docs/results/waymark.md              Waymark's goals, place by place (`goals`)
     docs/results/ablation.md             SOMER-plus without each of its additions (`ablation`)
     docs/results/data/older.json         what of the sources had changed since each result, when the book was made
@@ -23,7 +23,7 @@ from roamcast.errors import ConfigurationError
 from roamcast.papers.ablation import PAGE as ABLATION
 from roamcast.papers.ablation import ablation_page
 from roamcast.papers.ablation import is_kept as ablation_is_kept
-from roamcast.papers.arena import is_kept, write_arena
+from roamcast.papers.arena import kept_arenas, write_arena
 from roamcast.papers.catalogue import FIGURES
 from roamcast.papers.estimate import Verdict
 from roamcast.papers.figure import EMULATED
@@ -137,9 +137,9 @@ def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) 
             )
             written.append(_write(directory / f"{paper.name}.md", text))
             pages.append((paper, summaries))
-    arena = is_kept(directory)
-    if arena:
-        written += write_arena(directory, pictures=pictures)
+    arenas = kept_arenas(directory)
+    for name in arenas:
+        written += write_arena(directory, name, pictures=pictures)
     goals = goals_kept(directory)
     if goals:
         written.append(write_goals(directory))
@@ -152,7 +152,7 @@ def write_book(directory: Path, *, compare: bool = True, pictures: bool = True) 
     text = (
         _templates()
         .get_template("index.md")
-        .render(pages=pages, rows=rows, arena=arena, ablation=ablation, speed=speed, changed=changed, goals=goals)
+        .render(pages=pages, rows=rows, arenas=arenas, ablation=ablation, speed=speed, changed=changed, goals=goals)
     )
     written.append(_write(directory / "README.md", text))
     return written
