@@ -3,7 +3,8 @@
 A batch is one Spark job. Its runs are dealt out to tasks, whose executors write trace files (see `worker`), and the
 driver commits what they wrote (see `store`). The size of a batch balances two losses: a driver that is killed loses
 the batches under way, and every job costs Spark some tenths of a second. So it follows the measured length of the
-runs. Two batches are under way at a time: tasks of the second fill the cores that the end of the first leaves idle.
+runs. Two batches are under way at a time: tasks of the second fill the cores that the end of the first leaves idle. The
+last batch has shorter tasks, so that all cores end at about the same time.
 
 Runs are assigned by their expected length, taken from earlier runs of the same point: each goes to the task with the
 least work, longest first, and the longest tasks start first. The number of cores is asked before each batch, since
@@ -48,6 +49,7 @@ TRACE_SCHEMA = from_arrow_schema(SCHEMA)
 
 BATCH_S = 10.0  # what one batch should take
 TASK_S = 4.0  # what one task should take: Spark computes something around each
+LAST_TASK_S = 1.0  # the same in the last batch, after which cores have nothing to do
 TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
 BATCH_RUNS_MAX = 5000
 GROWTH_MAX = 4  # a batch is at most this many times the one before: the first runs may have been short
@@ -109,7 +111,7 @@ class RunExecution:
         with deferred_signals() as hand_over_signals, ThreadPoolExecutor(UNDER_WAY) as threads:
             try:
                 while waiting or retries or jobs:
-                    while (waiting or retries) and len(jobs) < (UNDER_WAY if self._lengths.known else 1):
+                    while (waiting or retries) and len(jobs) < UNDER_WAY:
                         batch = self._take(waiting, retries)
                         jobs[threads.submit(self._simulate, batch)] = batch
                     ended, _ = wait(jobs, POLL_S, FIRST_COMPLETED)
@@ -139,7 +141,8 @@ class RunExecution:
         self._size = max(size, slots)
         runs = [waiting.popleft() for _ in range(min(self._size, len(waiting)))]
         expected_s = sum(map(self._lengths.expected_s, runs)) if self._lengths.known else TASK_S * len(runs)
-        tasks = min(len(runs), max(ceil(expected_s / TASK_S), slots * TASKS_PER_SLOT))
+        task_s = TASK_S if waiting else LAST_TASK_S
+        tasks = min(len(runs), max(ceil(expected_s / task_s), slots * TASKS_PER_SLOT))
         return self._batch(number, deal(runs, tasks, self._lengths.expected_s), slots)
 
     def _batch(self, number: int, tasks: list[list[PlannedRun]], slots: int) -> "_Batch":
