@@ -52,6 +52,9 @@ ARENAS = (ARENA, "arena-hard", "arena-large")
 KEPT_MAP = DATA / "arena-map"  # of a campaign whose axes cross: its file, plan and runs
 NOTES = "notes.md"
 CAPACITY = "capacity.json"
+BRIEF = ("delivery_ratio", "within_100ms", "airtime_per_delivery_ms", "latency_ms_p50")
+"""Measures on the pages of the others."""
+
 _TABLES = ("plan", "runs", "points")
 
 
@@ -97,7 +100,7 @@ def write_arena(directory: Path, name: str = ARENA, *, pictures: bool = True) ->
     against = {
         f"{name}-against-{it.title.split()[-1]}": (it.title, it.drawing) for it in tradeoffs(campaign, plan, points)
     }
-    measures = shown_measures(campaign, points)
+    measures = [measure for measure in shown_measures(campaign, points) if name == ARENA or measure in BRIEF]
     crossed, crossing = _crossed(directory) if name == ARENA else (Grid([], [], 1), {})
     by_measure: dict[str, tuple[str, Drawing]] = {}
     if name == ARENA:

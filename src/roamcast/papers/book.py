@@ -80,8 +80,8 @@ PAPERS = (
         "Content-based subscriptions summarised in Bloom filters, and an on-demand mesh that carries them.",
         "It holds where its authors had their example in mind. If some subscribers want every event and the others "
         "none, grouping subscriptions by K-means saves frames and bytes. If each subscriber has tastes of its own, "
-        "nearly every event belongs to every group, and grouping saves nothing (odmrp-10). Bloom filters never lose "
-        "an event, and larger ones let fewer strangers through (odmrp-bloom).",
+        "nearly every event belongs to every group, and grouping saves 1.3 % of the frames at most (odmrp-10). Bloom "
+        "filters never lose an event, and larger ones let fewer strangers through (odmrp-bloom).",
     ),
     Paper(
         "georendezvous",
