@@ -28,9 +28,9 @@ class Plan:
         self.lost = lost
 
 
-def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool) -> Plan:
+def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool, idle: int = 0) -> Plan:
     """Repeatedly connects the nearest destination that is not reached yet by a path that reaches the most
-    other destinations. Nodes are indices; `excluded` may not be used as first relays."""
+    other destinations. Nodes are indices; `excluded` are not reached directly, `idle` ones pass nothing on."""
     own = graph.adjacent(me, loose) & ~excluded
     here = 1 << me
     head: dict[int, int] = {}  # of a node that is reached: the neighbour through which
@@ -43,11 +43,18 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
     beyond = 0  # who hears a node that is reached
     fresh = own  # reached, but not yet accounted for in `beyond`
     while open_:
-        for index in indices(fresh):
+        for index in indices(fresh & ~idle):
             beyond |= graph.adjacent(index, loose)
         fresh = 0
         path = _path(
-            graph=graph, reached=reached, beyond=beyond, here=here, open_=open_, wanted=wanted, loose=loose
+            graph=graph,
+            reached=reached,
+            beyond=beyond,
+            here=here,
+            open_=open_,
+            wanted=wanted,
+            loose=loose,
+            idle=idle,
         )
         if not path:
             break
@@ -67,7 +74,7 @@ def grow_tree(graph: Adjacency, me: int, excluded: int, wanted: int, loose: bool
 
 
 def _path(
-    graph: Adjacency, reached: int, beyond: int, here: int, open_: int, wanted: int, loose: bool
+    graph: Adjacency, reached: int, beyond: int, here: int, open_: int, wanted: int, loose: bool, idle: int
 ) -> list[int]:
     """Senders, first one reached already, that lead to the nearest open destination; empty if there is no way. `beyond`
     is who hears one of the reached."""
@@ -77,7 +84,7 @@ def _path(
         step = beyond
         if len(levels) > 1:
             step = 0
-            for index in indices(levels[-1]):
+            for index in indices(levels[-1] & ~idle):
                 step |= graph.adjacent(index, loose)
         step &= ~seen
         if not step:
@@ -91,7 +98,7 @@ def _path(
         for index in indices(goal):
             near |= graph.adjacent(index, loose)
         best, best_gain = -1, -1
-        for index in indices(near & levels[level]):
+        for index in indices(near & levels[level] & ~idle):
             around = graph.adjacent(index, loose)
             if not around & goal:
                 continue

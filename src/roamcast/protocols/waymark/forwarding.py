@@ -224,9 +224,10 @@ class Forwarding(Component):
         task.todo = set()
         behind = graph.bits(task.behind)
         found: dict[int, int] = {}
-        for loose, excluded in ((False, behind), (True, behind), (True, 0)):
+        idle = graph.bits(self._links.idle())
+        for loose, excluded, silent in ((False, behind, idle), (True, behind, idle), (True, 0, 0)):
             if wanted:
-                made = grow_tree(graph, me, excluded, wanted, loose)
+                made = grow_tree(graph, me, excluded, wanted, loose, silent)
                 for head, served in made.groups.items():
                     found[head] = found.get(head, 0) | served
                 wanted = made.lost

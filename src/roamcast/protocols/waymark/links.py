@@ -41,7 +41,7 @@ class Neighbour:
     """What is known of a node that was heard."""
 
     __slots__ = (
-        "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "period_s", "quality",
+        "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "passes_on", "period_s", "quality",
         "trust", "until_s",
     )  # fmt: skip
 
@@ -49,6 +49,7 @@ class Neighbour:
         self.number = -1  # of the last hello; -1: none so far
         self.quality = 1.0  # share of its hellos that arrive, smoothed
         self.trust = 1.0  # share of events that it confirms at once, smoothed
+        self.passes_on = 1.0  # share of events that it is heard passing on, smoothed; raised by any that it passes on
         self.heard_s = 0.0  # when anything was heard last
         self.period_s = 1.0  # of its hellos
         self.until_s = 0.0  # gone if nothing is heard until then
@@ -162,6 +163,28 @@ class Links(Component):
         neighbour = self.known.get(address)
         if neighbour is not None:
             neighbour.trust += self._parameters.trust_gain * (1 - neighbour.trust)
+
+    def is_idle(self, address: int) -> bool:
+        """Whether that neighbour, asked to pass events on, is seldom heard doing so."""
+        neighbour = self.known.get(address)
+        return neighbour is not None and neighbour.passes_on < self._parameters.idle_share
+
+    def idle(self) -> set[int]:
+        """All such neighbours."""
+        least = self._parameters.idle_share
+        return {address for address, neighbour in self.known.items() if neighbour.passes_on < least}
+
+    def note_passed_on(self, address: int) -> None:
+        """A neighbour was heard passing an event on."""
+        neighbour = self.known.get(address)
+        if neighbour is not None:
+            neighbour.passes_on += self._parameters.trust_gain * (1 - neighbour.passes_on)
+
+    def note_kept(self, address: int) -> None:
+        """A neighbour should have passed an event on, and was not heard doing so."""
+        neighbour = self.known.get(address)
+        if neighbour is not None:
+            neighbour.passes_on *= self._parameters.trust_kept
 
     def note_event(self) -> None:
         """An event came by: the more there are, the more a wrong link costs."""

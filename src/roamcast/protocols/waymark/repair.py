@@ -127,6 +127,8 @@ class Repair(Component):
 
     def _on_any_message(self, sender: int, message: Message) -> None:
         if type(message) is Carry:
+            if message.event.publisher != sender:
+                self._links.note_passed_on(sender)
             self._confirmed(sender, message.event.id)
             if message.receipts:
                 self._take_receipts(sender, message.receipts)
@@ -136,11 +138,23 @@ class Repair(Component):
             if message.receipts:
                 self._take_receipts(sender, message.receipts)
         elif type(message) is Spread:
+            if message.event.publisher != sender:
+                self._links.note_passed_on(sender)
             self._confirmed(sender, message.event.id)
 
     def _take_receipts(self, sender: int, receipts: tuple[int, ...]) -> None:
         for event_id in receipted(receipts):
+            awaited = self._awaited.get(event_id)
+            if awaited is not None and sender in awaited.relays and sender in awaited.reminded:
+                self._take_excuse(sender, awaited)
             self._confirmed(sender, event_id)
+
+    def _take_excuse(self, relay: int, awaited: Awaited) -> None:
+        """A relay says that it has passed an event on, and was not heard doing so, though it was reminded."""
+        self._links.note_kept(relay)
+        if self._links.is_idle(relay):
+            lost = set(awaited.relays.pop(relay))
+            self._on_lost(awaited.event, lost, awaited.hops, awaited.round, awaited.born_s)
 
     def _confirmed(self, sender: int, event_id: int) -> None:
         awaited = self._awaited.get(event_id)
@@ -200,7 +214,11 @@ class Repair(Component):
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if group[0] in awaited.reminded or self._links.is_doubtful(group[0]):
+            if len(group) > 1:
+                self._links.note_kept(group[0])
+            if len(group) > 1 and self._links.is_idle(group[0]):
+                lost.update(group)
+            elif group[0] in awaited.reminded or self._links.is_doubtful(group[0]):
                 self._links.cut(group[0])
                 lost.update(group)
             elif self._links.is_good(group[0]):
