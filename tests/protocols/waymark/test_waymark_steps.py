@@ -101,6 +101,37 @@ def test_an_event_goes_around_a_relay_that_crashed() -> None:
     assert net.receivers(event) == [3]
 
 
+def test_an_event_goes_around_a_relay_that_only_says_it_has_passed_it_on() -> None:
+    """The relay gets the event and acknowledges it, but its own frames with events are lost."""
+    net = settled([(0, 1), (1, 3), (0, 2), (2, 3)], [1, 2, 3])
+    net.publish(0, 1)
+    net.run(1.0)
+    relay = carriers(net, 25.0)[1]
+    net.drop("Carry", sender=relay, count=None)
+    for number in range(2, 8):
+        start_s = net.now_s
+        event = net.publish(0, number)
+        net.run(1.0)
+        assert net.receivers(event) == [1, 2, 3]
+    assert relay not in carriers(net, start_s)  # it is not asked any more, but still gets what it wants
+    assert net.node(0).links.is_idle(relay)
+
+
+def test_a_relay_that_is_heard_passing_events_on_may_be_missed_once() -> None:
+    net = settled([(0, 1), (1, 3), (0, 2), (2, 3)], [3])
+    relays = []
+    for number in range(6):
+        start_s = net.now_s
+        if number == 4:
+            net.drop("Carry", sender=relays[-1], receiver=0)
+        event = net.publish(0, number)
+        net.run(3.0)
+        assert net.receivers(event) == [3]
+        relays += carriers(net, start_s)[1:2]
+    assert len(set(relays)) == 1
+    assert not net.node(0).links.is_idle(relays[0])
+
+
 def test_an_event_is_kept_until_there_is_a_path() -> None:
     net = settled(line(3), [2])
     net.unlink(1, 2)

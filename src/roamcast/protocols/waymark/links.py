@@ -45,11 +45,11 @@ class Neighbour:
         "trust", "until_s",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, passes_on: float) -> None:
         self.number = -1  # of the last hello; -1: none so far
         self.quality = 1.0  # share of its hellos that arrive, smoothed
         self.trust = 1.0  # share of events that it confirms at once, smoothed
-        self.passes_on = 1.0  # share of events that it is heard passing on, smoothed; raised by any that it passes on
+        self.passes_on = passes_on  # share of events that it is heard passing on, smoothed; raised by any that it passes on
         self.heard_s = 0.0  # when anything was heard last
         self.period_s = 1.0  # of its hellos
         self.until_s = 0.0  # gone if nothing is heard until then
@@ -178,7 +178,7 @@ class Links(Component):
         """A neighbour was heard passing an event on."""
         neighbour = self.known.get(address)
         if neighbour is not None:
-            neighbour.passes_on += self._parameters.trust_gain * (1 - neighbour.passes_on)
+            neighbour.passes_on += self._parameters.idle_gain * (1 - neighbour.passes_on)
 
     def note_kept(self, address: int) -> None:
         """A neighbour should have passed an event on, and was not heard doing so."""
@@ -206,7 +206,7 @@ class Links(Component):
         if neighbour is None:
             if len(self.known) >= NEIGHBOURS_MAX:
                 return
-            neighbour = self.known[sender] = Neighbour()
+            neighbour = self.known[sender] = Neighbour(self._parameters.idle_assumed)
             self._changed()
             if self._places.explains(sender):
                 neighbour.period_s = self._parameters.hello_placed_s  # until a hello says so
@@ -255,7 +255,7 @@ class Links(Component):
         """This link is not to be used until something is heard over it."""
         neighbour = self.known.get(address)
         if neighbour is None:
-            neighbour = self.known[address] = Neighbour()
+            neighbour = self.known[address] = Neighbour(self._parameters.idle_assumed)
         if not neighbour.is_cut:
             neighbour.is_cut = True
             neighbour.until_s = self.host.now() + self._parameters.cut_s

@@ -27,7 +27,9 @@ class WaymarkParameters(api.Parameters, frozen=True):
     missed_max: int = 8  # a gap in a neighbour's hellos counts as at most this many losses
     trust_kept: float = 0.8  # share of its trust that a neighbour keeps if it does not confirm an event
     trust_gain: float = 0.04  # share of the missing trust that it gains if it confirms an event at once
-    idle_share: float = 0.7  # a neighbour that passes on a smaller share of what it should is a relay of last resort
+    idle_share: float = 0.55  # a neighbour that is heard passing on a smaller share of what it should is idle
+    idle_assumed: float = 0.8  # that share, for a neighbour of which nothing is known
+    idle_gain: float = 0.25  # share of the missing that it gains when it is heard passing any event on
     change_doubtful: float = 0.02  # a link is in doubt once it has changed with this probability since it was heard
     cut_s: float = 90.0  # time for which a failed link is not used unless something is heard over it
     silent_periods: float = 2.5  # a neighbour that is near by its place is cut after this many hello periods of silence
@@ -123,7 +125,7 @@ _DELAYS = (
 )  # fmt: skip
 _SHARES = (
     "quality_min", "change_doubtful", "surprises_max", "hello_jitter", "hello_soon", "slow_weight", "slow_share",
-    "quality_weight", "quality_restart", "trust_kept", "trust_gain", "idle_share", "check_jitter", "heard_weight", "missed_weight",
+    "quality_weight", "quality_restart", "trust_kept", "trust_gain", "idle_share", "idle_assumed", "idle_gain", "check_jitter", "heard_weight", "missed_weight",
     "news_own", "news_least", "list_least", "response_weight", "receipt_jitter",
 )  # fmt: skip
 _FACTORS = (

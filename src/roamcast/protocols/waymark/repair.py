@@ -214,7 +214,7 @@ class Repair(Component):
         age_ds = min(AGE_DS_MAX, int(10 * (self.host.now() - awaited.born_s)))
         for group in unheard:
             self.host.dropped("unheard-relay" if len(group) > 1 else "unheard-leaf", awaited.event.id)
-            if len(group) > 1:
+            if len(group) > 1 and self._links.is_good(group[0]):
                 self._links.note_kept(group[0])
             if len(group) > 1 and self._links.is_idle(group[0]):
                 lost.update(group)

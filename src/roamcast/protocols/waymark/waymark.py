@@ -36,7 +36,9 @@ Forwarding
 Repair
     `repair.py`. A relay's own frame is its receipt; leaves confirm several events in one short frame, soon where the
     link is in doubt. Without a receipt, a doubtful link is removed at once; over others the node gets the event again
-    first. What was behind a removed link is planned again without it.
+    first. What was behind a removed link is planned again without it. A neighbour that has been asked to pass events on
+    and is seldom heard doing so is *idle*, whatever it says: it still gets events, but nothing is planned through it as
+    long as there is another path. Being heard passing on any event soon clears it.
 
 Custody
     `custody.py`. An event is kept for destinations without a path, and sent when there is one.
