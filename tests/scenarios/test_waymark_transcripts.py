@@ -52,12 +52,14 @@ def waymark_tree() -> str:
 
 
 def waymark_repair() -> str:
-    """1 does not hear 0's frame. 0 does not hear 1 pass it on, sends it again, and all goes on."""
-    net = settled(line(3), [2])
+    """1 has passed an event on before, and does not hear 0's next one. 0 sends it again, and all goes on."""
+    net = settled([*line(4), (1, 3)], [2, 3])
+    net.publish(0, 41)
+    net.run(0.5)
     net.drop("Carry", receiver=1)
     net.publish(0, 42)
     net.run(1.0)
-    return events_of(net, 25.0)
+    return events_of(net, 25.5)
 
 
 def waymark_detour() -> str:
