@@ -14,7 +14,7 @@ from roamcast.live.codec import Codec, Datagram, DatagramKind
 from roamcast.live.endpoints import Endpoint, open_socket
 from roamcast.live.host import Clock, Failure, UdpHost
 from roamcast.live.journal import Journal
-from roamcast.live.link import ATTEMPTS_MAX, DATAGRAMS_PER_WINDOW, WINDOW_S
+from roamcast.live.link import ATTEMPTS_MAX, DATAGRAMS_PER_WINDOW, QUEUE_MAX, UNICASTS_UNDER_WAY, WINDOW_S
 from roamcast.live.quotas import Quota
 from roamcast.protocols.api import Host, Message, Parameters, Protocol, Timer
 from roamcast.seeds import Random
@@ -223,6 +223,30 @@ async def test_an_acknowledgement_counts_only_from_the_receiver(network: Network
         forged = CODEC.encode(Datagram(DatagramKind.ACKNOWLEDGEMENT, 8, 1, sequence))
         await loop.sock_sendto(liar, forged, network.endpoints[1])
         assert await network.call(1) == ("failed", 9, "to nine")
+
+
+@on_network
+async def test_unicasts_to_a_neighbour_take_turns_and_keep_their_order(network: Network) -> None:
+    await network.link(1, 2)
+    texts = [str(number) for number in range(5 * UNICASTS_UNDER_WAY)]
+    for text in texts:
+        network.hosts[1].send(2, Note(text))
+    assert len(network.hosts[1].link.waiting) == UNICASTS_UNDER_WAY
+    assert network.hosts[1].backlog() == len(texts)
+    assert [await network.call(2) for _ in texts] == [("message", 1, text) for text in texts]
+    await network.until(lambda: network.hosts[1].backlog() == 0)
+
+
+@on_network
+async def test_what_waits_for_a_silent_neighbour_is_bounded_and_does_not_delay_others(network: Network) -> None:
+    await network.link(1, 2)
+    for number in range(UNICASTS_UNDER_WAY + QUEUE_MAX + 3):
+        network.hosts[1].send(9, Note(str(number)))
+    assert network.hosts[1].backlog() == UNICASTS_UNDER_WAY + QUEUE_MAX
+    assert network.lost(1) == {"queue": 3}
+    assert await network.call(1) == ("failed", 9, "0")
+    network.hosts[1].send(2, Note("to two"))
+    assert await network.call(2) == ("message", 1, "to two")
 
 
 @on_network

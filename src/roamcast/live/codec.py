@@ -92,7 +92,7 @@ class DropReason(Enum):
     FRAGMENT_SUPERSEDED = fragments.SUPERSEDED
     FRAGMENT_MEMORY = fragments.MEMORY
     FRAGMENT_INCONSISTENT = fragments.INCONSISTENT
-    QUEUE = "queue"  # too many large messages were waiting to be sent
+    QUEUE = "queue"  # too many messages were waiting to be sent
     OWN_ADDRESS = "own address"  # the echo of our own broadcast in a group, or a second node with our address
 
 

@@ -10,6 +10,9 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
   it goes to the neighbourhood, and only the receiver named in the header takes it. It is retransmitted, at doubling
   intervals, until its acknowledgement comes; after `ATTEMPTS_MAX` attempts the link gives up and says so. The first
   interval is twice what acknowledgements take: where nodes are slow, retransmissions would make them slower.
+- To each neighbour, at most `UNICASTS_UNDER_WAY` wait for their acknowledgements at a time; others wait their turn. So
+  acknowledgements of a busy neighbour are not so late that the link takes it for lost, and sends everything again. At
+  most `QUEUE_MAX` wait their turn; further ones are dropped.
 - From the third attempt on, a unicast goes to the neighbourhood as well, and so does the acknowledgement of a copy that
   came that way: the known endpoint may be out of date, or its port may be shared with a node that was not heard yet.
 - A receiver acknowledges every copy and passes on the first. Sequence numbers start at the clock's nanoseconds, so a
@@ -21,6 +24,7 @@ It gives a protocol over UDP what the 802.11 link gives it in the simulator.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from roamcast.live.codec import (
@@ -44,6 +48,8 @@ ATTEMPTS_MAX = 4
 ACKNOWLEDGEMENT_TIMEOUT_S = 0.04  # for the first attempt at least; doubles with each: a link gives up after 0.6 s,
 ACKNOWLEDGEMENT_TIMEOUT_MAX_S = 0.4  # or where acknowledgements take long after 6 s
 ANSWER_WEIGHT = 0.25  # of the newest acknowledgement in the mean of what they take
+UNICASTS_UNDER_WAY = 64  # to one neighbour
+QUEUE_MAX = 1024  # unicasts to all neighbours that wait their turn
 FRAGMENTS_UNDER_WAY = 8
 BURST_PAUSE_S = 0.001
 WINDOW_S = 0.001
@@ -60,6 +66,14 @@ class _Unicast:
         self.attempts = 0
         self.sent_s = 0.0
         self.retry: asyncio.TimerHandle | None = None
+
+
+class _Turns:
+    """Unicasts to one neighbour: how many wait for their acknowledgement, and those that wait their turn."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.next: deque[tuple[int, _Unicast]] = deque()  # with their sequence numbers
 
 
 class UdpLink:
@@ -92,6 +106,8 @@ class UdpLink:
         self._on_send_failed = on_send_failed
         self._loop = asyncio.get_running_loop()
         self.waiting: dict[int, _Unicast] = {}  # by sequence: sent, not yet acknowledged
+        self._turns: dict[int, _Turns] = {}  # by neighbour, as long as there is anything for it
+        self._queued = 0  # unicasts that wait their turn
         self._received = SeenCache()
         self._answers_s = 0.0  # what acknowledgements have taken lately
         self._outbox = Outbox(life, FRAME_BYTES_MAX)
@@ -108,8 +124,8 @@ class UdpLink:
 
     @property
     def backlog(self) -> int:
-        """Unicasts that wait for their acknowledgement, and fragments that have not been sent."""
-        return len(self.waiting) + len(self._outbox)
+        """Unicasts that wait for their turn or their acknowledgement, and fragments that have not been sent."""
+        return len(self.waiting) + self._queued + len(self._outbox)
 
     def broadcast(self, message: Message) -> None:
         self._transfer(NOBODY, message)
@@ -128,6 +144,8 @@ class UdpLink:
             if unicast.retry is not None:
                 unicast.retry.cancel()
         self.waiting.clear()
+        self._turns.clear()
+        self._queued = 0
         if self._pause is not None:
             self._pause.cancel()
 
@@ -223,12 +241,38 @@ class UdpLink:
             self._broadcast_frame(body)
             self._journal.frame_sent(message, HEADER_BYTES + len(body))
             return
+        if self._queued >= QUEUE_MAX and type(message) is not Fragment:  # of which few are under way
+            self._journal.frame_lost(DropReason.QUEUE)
+            return
         self._flush_batch()  # what was broadcast before arrives before
         sequence = self._sequence
         self._sequence += 1
         data = self._codec.encode(Datagram(DatagramKind.UNICAST, self._address, receiver, sequence), body)
-        self.waiting[sequence] = _Unicast(receiver, message, data)
-        self._attempt(sequence)
+        unicast = _Unicast(receiver, message, data)
+        turns = self._turns.get(receiver)
+        if turns is None:
+            turns = self._turns[receiver] = _Turns()
+        if turns.under_way < UNICASTS_UNDER_WAY:
+            turns.under_way += 1
+            self.waiting[sequence] = unicast
+            self._attempt(sequence)
+        else:
+            turns.next.append((sequence, unicast))
+            self._queued += 1
+
+    def _settled(self, sequence: int) -> None:
+        """A unicast is acknowledged or given up: the next one to that neighbour leaves."""
+        neighbour = self.waiting.pop(sequence).neighbour
+        turns = self._turns[neighbour]
+        if turns.next:
+            following, unicast = turns.next.popleft()
+            self._queued -= 1
+            self.waiting[following] = unicast
+            self._attempt(following)
+        else:
+            turns.under_way -= 1
+            if not turns.under_way:
+                del self._turns[neighbour]
 
     def _broadcast_frame(self, body: bytes) -> None:
         if self._is_collecting:
@@ -301,7 +345,7 @@ class UdpLink:
     def _acknowledged(self, datagram: Datagram) -> None:
         unicast = self.waiting.get(datagram.sequence)
         if datagram.receiver == self._address and unicast is not None and unicast.neighbour == datagram.sender:
-            del self.waiting[datagram.sequence]
+            self._settled(datagram.sequence)
             if unicast.retry is not None:
                 unicast.retry.cancel()
             took_s = self._loop.time() - unicast.sent_s  # since the first attempt: longer than needed, if it was lost
@@ -313,7 +357,7 @@ class UdpLink:
     def _attempt(self, sequence: int) -> None:
         unicast = self.waiting[sequence]
         if unicast.attempts == ATTEMPTS_MAX:
-            del self.waiting[sequence]
+            self._settled(sequence)
             self._fail(unicast.neighbour, unicast.message)
             return
         first_s = min(max(ACKNOWLEDGEMENT_TIMEOUT_S, 2 * self._answers_s), ACKNOWLEDGEMENT_TIMEOUT_MAX_S)

@@ -119,7 +119,7 @@ def test_an_event_goes_around_a_relay_that_only_says_it_has_passed_it_on() -> No
 
 def test_a_relay_that_is_heard_passing_events_on_may_be_missed_once() -> None:
     net = settled([(0, 1), (1, 3), (0, 2), (2, 3)], [3])
-    relays = []
+    relays: list[int] = []
     for number in range(6):
         start_s = net.now_s
         if number == 4:

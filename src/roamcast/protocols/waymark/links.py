@@ -41,15 +41,15 @@ class Neighbour:
     """What is known of a node that was heard."""
 
     __slots__ = (
-        "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "passes_on", "period_s", "quality",
-        "trust", "until_s",
+        "heard_s", "hears_me", "is_cut", "is_far", "is_stranger", "mutual", "number", "passes_on", "period_s",
+        "quality", "trust", "until_s",
     )  # fmt: skip
 
     def __init__(self, passes_on: float) -> None:
         self.number = -1  # of the last hello; -1: none so far
         self.quality = 1.0  # share of its hellos that arrive, smoothed
         self.trust = 1.0  # share of events that it confirms at once, smoothed
-        self.passes_on = passes_on  # share of events that it is heard passing on, smoothed; raised by any that it passes on
+        self.passes_on = passes_on  # share of events that it is heard passing on, smoothed; any that it passes on counts
         self.heard_s = 0.0  # when anything was heard last
         self.period_s = 1.0  # of its hellos
         self.until_s = 0.0  # gone if nothing is heard until then

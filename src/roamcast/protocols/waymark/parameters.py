@@ -125,7 +125,8 @@ _DELAYS = (
 )  # fmt: skip
 _SHARES = (
     "quality_min", "change_doubtful", "surprises_max", "hello_jitter", "hello_soon", "slow_weight", "slow_share",
-    "quality_weight", "quality_restart", "trust_kept", "trust_gain", "idle_share", "idle_assumed", "idle_gain", "check_jitter", "heard_weight", "missed_weight",
+    "quality_weight", "quality_restart", "trust_kept", "trust_gain", "idle_share", "idle_assumed", "idle_gain",
+    "check_jitter", "heard_weight", "missed_weight",
     "news_own", "news_least", "list_least", "response_weight", "receipt_jitter",
 )  # fmt: skip
 _FACTORS = (
