@@ -49,7 +49,7 @@ class Neighbour:
         self.number = -1  # of the last hello; -1: none so far
         self.quality = 1.0  # share of its hellos that arrive, smoothed
         self.trust = 1.0  # share of events that it confirms at once, smoothed
-        self.passes_on = passes_on  # share of events that it is heard passing on, smoothed; any that it passes on counts
+        self.passes_on = passes_on  # share of events that it is heard passing on, smoothed; any counts
         self.heard_s = 0.0  # when anything was heard last
         self.period_s = 1.0  # of its hellos
         self.until_s = 0.0  # gone if nothing is heard until then
