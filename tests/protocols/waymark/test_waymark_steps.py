@@ -178,6 +178,18 @@ def test_a_newcomer_learns_everything_and_everybody_learns_of_it() -> None:
     assert net.receivers(to_newcomer) == [3]
 
 
+def test_a_want_is_served_as_soon_as_the_publisher_hears_of_it() -> None:
+    """What was published since the node has wanted it, though nobody else knew."""
+    net = settled(line(4), [])
+    early = net.publish(0, 41)
+    net.run(1.0)
+    net.subscribe(3, ALL)
+    event = net.publish(0, 42)
+    net.run(2.0)
+    assert net.receivers(event) == [3]
+    assert net.receivers(early) == []
+
+
 def test_unsubscribing_is_heard_everywhere() -> None:
     net = settled(line(3), [2])
     net.unsubscribe(2, ALL)

@@ -156,11 +156,12 @@ class Custody(Component):
         known = self._records.known[node]
         if known.interest is None:
             return
-        oldest_s = max(known.wanted_since_s, self.host.now() - self._parameters.custody_s)
+        wanted_since_s = known.wanted_since_s - self._parameters.slack_s
+        oldest_s = max(wanted_since_s, self.host.now() - self._parameters.custody_s)
         for event, served, born_s in list(self._published.values()):
             if born_s >= oldest_s and node not in served and matches(known.interest, event):
                 served.add(node)
-                self.keep(event, {node}, 1, 0, born_s)
+                self._on_path(event, {node}, 1, 0, born_s)
 
 
 def size_bytes(event: Event) -> int:
