@@ -75,15 +75,19 @@ def test_real_nodes_do_what_simulated_ones_do(tmp_path: Path) -> None:
 @pytest.mark.slow("real nodes live in real time")
 @needs_namespaces
 def test_a_crash_is_a_kill_a_return_a_new_process_and_a_pause_a_stop(tmp_path: Path) -> None:
-    """Everybody wants everything, so what nodes 1 and 2 got tells when they were there. They share a key."""
+    """Everybody wants everything, so what nodes 1 and 2 got tells when they were there. They share a key. 3 leaves."""
     away = "from_s = 4, until_s = 7"
-    incidents = f'[{{ what = "crash", node = 1, {away} }}, {{ what = "pause", node = 2, {away} }}]'
+    incidents = f'[{{ what = "crash", node = 1, {away} }}, {{ what = "pause", node = 2, {away} }}'
+    incidents += ', { what = "leave", node = 3, from_s = 6 }]'
     scenario = SCENARIO.replace("range_m = 200", "range_m = 500").replace("selectivity = 0.5", "selectivity = 1.0")
     emulated(
         tmp_path, f'{scenario}security.protection = "sealed"\nfaults.incidents = {incidents}\n', "--duration", "12"
     )
     trace = roamcast.read_trace(tmp_path / "trace")
-    assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "return"]
+    assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "leave", "return"]
+    published = trace.rows("published").to_pylist()
+    assert {row["shortest_hops"][3] for row in published if row["t"] < 6} <= {0, 1}
+    assert {row["shortest_hops"][3] for row in published if row["t"] > 7} == {-1}  # who has left is in nobody's reach
     got = {node: [row for row in trace.rows("delivered").to_pylist() if row["node"] == node] for node in (1, 2)}
     assert not [row for row in got[1] if 4.2 < row["t"] < 7]
     assert [row for row in got[1] if row["t"] > 7.5]

@@ -402,6 +402,13 @@ class Emulation:
                 continue
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._told, number, fields)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ended, number, process)
+
+    def _ended(self, number: int, process: Any) -> None:
+        """A node that has said goodbye and left is in nobody's reach."""
+        if self._nodes[number].process is process:
+            self._air.switch(number, on=False)
 
     def _told(self, number: int, fields: dict[str, Any]) -> None:
         node = self._nodes[number]
