@@ -175,6 +175,7 @@ def test_the_accountant_counts_each_kind_of_mistake() -> None:
     assert (books.owed, books.paid, books.lost) == (4, 3, 1)
     assert (books.duplicated, books.repeated, books.reordered) == (2, 1, 2)
     assert len(books.unexpected) == 2
+    assert [len(account(table, grace_s).unexpected) for grace_s in (0.9, 1.1)] == [2, 1]  # 2 ended its interest at 4 s
 
 
 @pytest.mark.parametrize("pattern", ["**", "a/**", "*/b", "a/*/c", "**/c", "a/**/c", "a"])

@@ -46,14 +46,17 @@ class Books(NamedTuple):
     debts: list[Debt]
 
 
-def account(table: pa.Table) -> Books:
-    """The books of a run."""
+def account(table: pa.Table, grace_s: float = 0.0) -> Books:
+    """The books of a run. `grace_s`: how long after the end of an interest a delivery is in order. Applications of
+    real nodes need a moment for one to take effect."""
     kinds = table["kind"].cast(pa.string())
-    return _Clerk().account(table.select(COLUMNS).filter(pc.is_in(kinds, value_set=KINDS)).to_pylist())
+    return _Clerk(grace_s).account(table.select(COLUMNS).filter(pc.is_in(kinds, value_set=KINDS)).to_pylist())
 
 
 class _Clerk:
-    def __init__(self) -> None:
+    def __init__(self, grace_s: float) -> None:
+        self._grace_s = grace_s
+        self._ended: list[tuple[float, int, str, str]] = []  # interests: when, node, language, text
         self._wanted: dict[int, dict[tuple[str, str], None]] = {}
         self._published: dict[int, dict[str, Any]] = {}
         self._unsettled: list[dict[str, Any]] = []  # publications of this instant
@@ -73,6 +76,7 @@ class _Clerk:
                     self._wanted.setdefault(node, {})[row["category"], row["detail"]] = None
                 case "unsubscribed":
                     self._wanted.get(node, {}).pop((row["category"], row["detail"]), None)
+                    self._ended.append((row["t"], node, row["category"], row["detail"]))
                 case "published":
                     self._published[row["event_id"]] = row
                     self._unsettled.append(row)
@@ -117,7 +121,7 @@ class _Clerk:
             return
         if publication["node"] == node:
             self._unexpected.append(f"{node} got its own event {event}")
-        elif not self._wants(node, publication):
+        elif not self._wants(node, publication) and not self._wanted_lately(node, publication, row["t"]):
             self._unexpected.append(f"{node} got event {event} at {row['t']:.3f} s and did not want it")
         if (event, node) in self._first_s:
             self._duplicated += 1
@@ -132,11 +136,18 @@ class _Clerk:
         self._highest[key] = max(event, self._highest.get(key, -1))
 
     def _wants(self, node: int, publication: dict[str, Any]) -> bool:
-        language, topic, number = publication["category"], publication["detail"], publication["value"]
+        return any(_matches(asked, text, publication) for asked, text in self._wanted.get(node, {}))
+
+    def _wanted_lately(self, node: int, publication: dict[str, Any], t_s: float) -> bool:
         return any(
-            asked == language and is_wanted(language, text, topic if number is None else number)
-            for asked, text in self._wanted.get(node, {})
+            t_s - ended_s <= self._grace_s and whose == node and _matches(asked, text, publication)
+            for ended_s, whose, asked, text in self._ended
         )
+
+
+def _matches(asked: str, text: str, publication: dict[str, Any]) -> bool:
+    language, topic, number = publication["category"], publication["detail"], publication["value"]
+    return bool(asked == language and is_wanted(language, text, topic if number is None else number))
 
 
 def is_wanted(language: str, text: str, content: Any) -> bool:

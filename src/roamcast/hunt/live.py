@@ -21,6 +21,7 @@ from roamcast.trace.files import read_trace
 
 NODES = 10
 SLACK_S = 1.0
+GRACE_S = 0.25  # in which a node that is told to unsubscribe does so, and what it has delivered is told
 BEHIND_S_MAX = 0.5
 
 
@@ -55,7 +56,7 @@ def judge_live(case: Case, seed: int, number: int) -> LiveEntry:
         out = Path(directory) / "trace"
         result = emulate(case.run, out)
         table = read_trace(out).sort_by("t")
-    books = account(table)
+    books = account(table, GRACE_S)
     found, promised = objections(case, books)
     failure = next(iter(found), CaseFailure("", ""))
     faults: dict[str, int] = {}
