@@ -148,16 +148,17 @@ def judge(
 
 
 def together(looks: Sequence[Estimate]) -> Estimate:
-    """The last estimate with the interval that all looks leave. Looks without width leave everything."""
+    """The last estimate with the interval that all looks leave. Looks without width leave everything.
+
+    If the estimate is not in that interval, some look missed the truth, as one in twenty may: the last one stands alone.
+    """
     last = looks[-1]
     wide = [look for look in looks if has_width(look)]
-    if not has_width(last) or not wide:
+    if last.value is None or not has_width(last) or not wide:
         return last
     low = max(look.low for look in wide if look.low is not None)
     high = min(look.high for look in wide if look.high is not None)
-    if low > high:  # some look missed the truth, as one in twenty figures may; it is not known which
-        return last
-    return Estimate(last.value, low, high)
+    return Estimate(last.value, low, high) if low <= last.value <= high else last
 
 
 def has_width(estimate: Estimate) -> bool:

@@ -7,7 +7,8 @@ among them (an alpha-spending rule of Pocock's kind, by Bonferroni's inequality,
 looks depend on each other). The intervals of one claim at all looks then contain the true value *together* with
 probability 95 %, and so does their intersection. Two things follow:
 
-- a claim's interval is the intersection of those at all looks so far, so a verdict, once reached, stays;
+- a claim's interval is the intersection of those at all looks so far, so a verdict, once reached, stays, unless later
+  seeds show that a look was wrong: if the estimate leaves the intersection, the last interval stands alone;
 - a rule that stops for any reason, also an impatient user, keeps the 95 %.
 
 The promise is per claim, not for all claims of a figure at once. An interval without width, which a statistic has that
