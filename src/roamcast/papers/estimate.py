@@ -150,7 +150,7 @@ def judge(
 def together(looks: Sequence[Estimate]) -> Estimate:
     """The last estimate with the interval that all looks leave. Looks without width leave everything.
 
-    If the estimate is not in that interval, some look missed the truth, as one in twenty may: the last one stands alone.
+    If the estimate is not in that interval, some look missed the truth, as one in twenty may; the last stands alone.
     """
     last = looks[-1]
     wide = [look for look in looks if has_width(look)]
