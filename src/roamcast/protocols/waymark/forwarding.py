@@ -227,7 +227,7 @@ class Forwarding(Component):
         idle = graph.bits(self._links.idle())
         for loose, excluded, silent in ((False, behind, idle), (True, behind, idle), (True, 0, 0)):
             if wanted:
-                made = grow_tree(graph, me, excluded, wanted, loose, silent)
+                made = grow_tree(graph, me, excluded, wanted=wanted, loose=loose, idle=silent)
                 for head, served in made.groups.items():
                     found[head] = found.get(head, 0) | served
                 wanted = made.lost
