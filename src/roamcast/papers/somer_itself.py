@@ -51,12 +51,13 @@ def _over_placebo(statistic: Callable[..., float], statement: str) -> Claim:
     )
 
 
-def _rises(curve: str, density: float, side: str) -> Claim:
+def _rises(curve: str, density: float, side: str, finding: str = "") -> Claim:
     return Claim(
         f"{curve.capitalize()}: delivery takes longer with {side} roots ({density:.0%}) than with 9 %",
         reported="minimum at 9 %, rising on both sides",
         statistic=excess(curve, density, [BEST_DENSITY]),
         region=at_least(0),
+        finding=finding,
     )
 
 
@@ -92,7 +93,15 @@ FIGURE_6_1 = Figure(
     x_format="%",
     claims=(
         _rises(SINGLE, 0.05, "fewer"),
-        _rises(SINGLE, 0.12, "more"),
+        _rises(
+            SINGLE,
+            0.12,
+            "more",
+            finding="With 120 nodes more roots always help: delivery takes 1.77 times its minimum with 3 % of "
+            "roots, 1.26 with 9 %, 1.18 with 12 %, and has its minimum with 18 %, the most that was simulated. What "
+            "the thesis puts against it, the effort of getting from root to root, is small here: eleven roots with "
+            "9 % and fourteen with 12 %, at a load that leaves most of the channel free.",
+        ),
         _rises(WHOLE_GRAPH, 0.05, "fewer"),
         _rises(WHOLE_GRAPH, 0.12, "more"),
     ),
