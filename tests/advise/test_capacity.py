@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from roamcast.advise.candidates import candidate
-from roamcast.advise.capacity import DOUBLINGS_MAX, RUNGS_PER_DOUBLING, CapacitySearch, Climb
+from roamcast.advise.capacity import DOUBLINGS_MAX, HALVINGS_MAX, RUNGS_PER_DOUBLING, CapacitySearch, Climb
 from roamcast.advise.demands import parse_demand
 from roamcast.errors import ConfigurationError
 
@@ -38,9 +38,9 @@ def test_neighbouring_rungs_bracket_the_capacity(capacity: int) -> None:
 
 
 def test_there_is_a_highest_and_a_lowest_rate() -> None:
-    top = RUNGS_PER_DOUBLING * DOUBLINGS_MAX
+    top, bottom = RUNGS_PER_DOUBLING * DOUBLINGS_MAX, -RUNGS_PER_DOUBLING * HALVINGS_MAX
     assert (climbed(1000)[0].passed, climbed(1000)[0].failed) == (top, None)
-    assert (climbed(-1000)[0].passed, climbed(-1000)[0].failed) == (None, -top)
+    assert (climbed(-1000)[0].passed, climbed(-1000)[0].failed) == (None, bottom)
 
 
 def test_a_channel_has_a_capacity_and_the_same_command_finds_it_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ from roamcast.world.scenario_file import Tables, run_from_tables
 
 ANSWER: Final = "capacity.json"
 RUNGS_PER_DOUBLING: Final = 4
-DOUBLINGS_MAX: Final = 10  # away from the scenario's rate, in both directions
+DOUBLINGS_MAX: Final = 10  # of the scenario's rate
+HALVINGS_MAX: Final = 4  # of it; at lower rates a run has too few events to say anything
 RATE: Final = "workload.rate_per_s"
 
 
@@ -86,7 +87,7 @@ class Climb:
             return above if above <= RUNGS_PER_DOUBLING * DOUBLINGS_MAX else None
         if self._passed is None:
             below = self._failed - RUNGS_PER_DOUBLING
-            return below if below >= -RUNGS_PER_DOUBLING * DOUBLINGS_MAX else None
+            return below if below >= -RUNGS_PER_DOUBLING * HALVINGS_MAX else None
         middle = (self._passed + self._failed) // 2
         return middle if middle > self._passed else None
 

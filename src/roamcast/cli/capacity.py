@@ -108,8 +108,8 @@ def _row(found: Capacity, answer: Capacities) -> list[str]:
     if found.error:
         return [found.label, "–", "–", found.error, "", ""]
     passes, fails = found.passes, found.fails
-    total = "0" if passes is None else f"{passes.rate_per_s * answer.publishers:.3g}"
-    return [found.label, "0" if passes is None else f"{passes.rate_per_s:g}", total, _mean(passes), *_failing(fails)]
+    total = "none" if passes is None else f"{passes.rate_per_s * answer.publishers:.3g}"
+    return [found.label, "none" if passes is None else f"{passes.rate_per_s:g}", total, _mean(passes), *_failing(fails)]
 
 
 def _failing(rung: Rung | None) -> list[str]:

@@ -189,8 +189,8 @@ def _capacities(path: Path) -> Grid:
     rows = []
     for each in answer["capacities"]:
         most, least = (each[end]["rate_per_s"] if each[end] else None for end in ("passes", "fails"))
-        total = (most or 0) * answer["publishers"]
-        figures_of = f"{most or 0:g}", f"{total:g}", f"{least:g}" if least else "–"
+        rates = ("none", "none") if most is None else (f"{most:.3g}", f"{most * answer['publishers']:.3g}")
+        figures_of = *rates, f"{least:.3g}" if least else "–"
         rows.append([Cell(str(each["label"])), *map(Cell, figures_of)])
     return Grid(["protocol", "events per publisher and s", "events per s", "fails at"], rows, 1)
 
