@@ -78,13 +78,16 @@ def test_a_crash_is_a_kill_a_return_a_new_process_and_a_pause_a_stop(tmp_path: P
     """Everybody wants everything, so what nodes 1 and 2 got tells when they were there. They share a key. 3 leaves."""
     away = "from_s = 4, until_s = 7"
     incidents = f'[{{ what = "crash", node = 1, {away} }}, {{ what = "pause", node = 2, {away} }}'
-    incidents += ', { what = "leave", node = 3, from_s = 6 }]'
+    incidents += ', { what = "leave", node = 3, from_s = 6 }, { what = "join", node = 4, from_s = 5 }]'
     scenario = SCENARIO.replace("range_m = 200", "range_m = 500").replace("selectivity = 0.5", "selectivity = 1.0")
     emulated(
         tmp_path, f'{scenario}security.protection = "sealed"\nfaults.incidents = {incidents}\n', "--duration", "12"
     )
     trace = roamcast.read_trace(tmp_path / "trace")
-    assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "leave", "return"]
+    assert [row["detail"] for row in trace.rows("fault").to_pylist()] == ["crash", "join", "leave", "return"]
+    joined = [row["t"] for row in trace.rows("subscribed").to_pylist() if row["node"] == 4]
+    assert joined
+    assert min(joined) >= 5  # what it wants is known from then on
     published = trace.rows("published").to_pylist()
     assert {row["shortest_hops"][3] for row in published if row["t"] < 6} <= {0, 1}
     assert {row["shortest_hops"][3] for row in published if row["t"] > 7} == {-1}  # who has left is in nobody's reach

@@ -135,6 +135,7 @@ class _Node:
         self.unconfirmed: list[Publish] = []  # published, but the node has not said so yet
         self.held = asyncio.Event()  # its process has loaded everything
         self.is_released = False  # its process is a node
+        self.has_lived = False  # it was released at least once: before, nobody knows of it
         self.released_s = 0.0  # when it became one, or should have
 
     @property
@@ -356,7 +357,7 @@ class Emulation:
             case Advertise(interest=interest):
                 node.offered.append(interest)
                 kind, command = "advertised", "advertise"
-        if node.lives:
+        if node.has_lived:
             self._trace.add(interest_row(self._now(), kind, action.node, language, str(interest)))  # type: ignore[arg-type]
         if is_up:
             node.say(f"{command} {interest}")
@@ -391,6 +392,13 @@ class Emulation:
         node = self._nodes[number]
         self._air.switch(number, on=True)
         node.released_s = t_s
+        if not node.has_lived:
+            node.has_lived = True
+            language = self._run.scenario.workload.language
+            for interest in node.offered:
+                self._trace.add(interest_row(self._now(), "advertised", number, language, str(interest)))
+            for interest in node.wanted:
+                self._trace.add(interest_row(self._now(), "subscribed", number, language, str(interest)))
         node.release(self._began_s + t_s)
 
     def _listen(self, number: int, process: Any) -> None:
