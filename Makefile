@@ -2,6 +2,7 @@
 # hot modules are compiled, without one the same commands run interpreted.
 PYTHON ?= python3
 VENV := .venv
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 COMPILED := build/.compiled
 ROAMCAST := $(VENV)/bin/roamcast
@@ -48,8 +49,12 @@ bench: $(COMPILED)
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Roamcast needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	ROAMCAST_PURE=1 $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@mkdir -p build
+	@awk '/^[^ ]/ {keep = /^uv==/} keep' requirements.lock > build/uv.lock
+	@echo "installing what requirements.lock names"
+	@$(PIP) --require-hashes -r build/uv.lock && $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r requirements.lock \
+		|| { echo "uv could not, so pip does"; $(PIP) --require-hashes -r requirements.lock; }
+	ROAMCAST_PURE=1 $(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(COMPILED): $(READY) setup.py $(shell find src/roamcast -name '*.py')
@@ -93,9 +98,9 @@ $(PEERS)/simpy/.ready: peers/requirements.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# Resolves the dependencies of pyproject.toml anew; needs uv.
-lock:
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
+# Resolves the dependencies of pyproject.toml anew.
+lock: $(READY)
+	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade -o requirements.lock
 
 clean:
 	find src -name '*.so' -delete

@@ -78,8 +78,8 @@ def extensions() -> list[Extension]:
     if os.name == "posix":
         with TemporaryDirectory() as directory:
             links = works(compiler, "-flto=auto", "-fPIC", "-shared", "-o", str(Path(directory, "library")))
-        whole = ["-flto=auto"] if links else []
         for extension in made:
+            whole = ["-flto=auto"] if links and extension.name.endswith("__mypyc") else []  # the others are stubs
             extension.extra_compile_args = [  # mypyc gives all extensions the same list
                 *extension.extra_compile_args,
                 *whole,  # modules optimised as one
@@ -93,7 +93,11 @@ def extensions() -> list[Extension]:
 
 
 class Build(build_ext):
-    """All cores compile, and the binaries know what they were made from."""
+    """All cores compile and link, and the binaries know what they were made from."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
     def build_extensions(self) -> None:
         compile_some = self.compiler.compile
@@ -104,20 +108,21 @@ class Build(build_ext):
             return [made for part in parts for made in part]
 
         self.compiler.compile = compile_all
-        if not self.inplace and sys.platform == "linux":
+        if not self.in_place and sys.platform == "linux":
             for extension in self.extensions:
                 extension.extra_link_args.append("-Wl,-s")  # a wheel without symbols is 17 MB smaller
         super().build_extensions()
 
     def run(self) -> None:
+        self.in_place = self.inplace  # setuptools clears it while it builds
         super().run()
-        if self.inplace:
+        if self.in_place:
             made = {Path(self.get_ext_fullpath(extension.name)).resolve() for extension in self.extensions}
             for binary in PACKAGE.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
                 if binary.resolve() not in made:  # of a module that is not compiled any more
                     binary.unlink()
         if self.extensions:
-            place = PACKAGE if self.inplace else Path(self.build_lib, PACKAGE.name)
+            place = PACKAGE if self.in_place else Path(self.build_lib, PACKAGE.name)
             (place / FORM["NOTE"]).write_text(FORM["digest_of"](PACKAGE), encoding="utf-8")
 
 
