@@ -4,8 +4,12 @@ Pure functions of who can hear whom; Waymark plans with them from what it knows,
 """
 
 from abc import ABC, abstractmethod
+from typing import Final
 
 from mypy_extensions import mypyc_attr
+
+_PLACES: Final = [[place for place in range(8) if byte >> place & 1] for byte in range(256)]
+"""Of the bits that are set in a byte. A set is read byte by byte: taking bit after bit makes new large numbers."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -116,8 +120,10 @@ def _path(
 def indices(bits: int) -> list[int]:
     """The nodes of a set, ascending."""
     found: list[int] = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
+    first = 0
+    for byte in bits.to_bytes((bits.bit_length() + 7) >> 3, "little"):
+        if byte:
+            for place in _PLACES[byte]:
+                found.append(first + place)
+        first += 8
     return found

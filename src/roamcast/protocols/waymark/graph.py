@@ -10,12 +10,16 @@ A node is a bit, a set of nodes an integer. Links come from three sources, best 
 Adjacency is computed on demand, node by node, and cached for `view_s`.
 """
 
+from typing import Final
+
 from roamcast.protocols.api import Host
 from roamcast.protocols.sender_tree import Adjacency, indices
 from roamcast.protocols.waymark.links import Links
 from roamcast.protocols.waymark.parameters import WaymarkParameters
 from roamcast.protocols.waymark.places import Places
 from roamcast.protocols.waymark.records import Known, Records
+
+CELLS: Final = 512  # a power of two
 
 
 class Graph(Adjacency):
@@ -34,7 +38,9 @@ class Graph(Adjacency):
         self._loose: dict[int, int] = {}
         self._cut = 0  # neighbours to which an acknowledged frame has failed
         self._silent = 0  # nodes that their neighbours do not hear any more
-        self._cells: dict[int, list[Known]] = {}  # by number of the cell: nodes there, by their places
+        self._cells: list[list[Known]] = [[] for _ in range(CELLS)]  # by number: nodes there, by their places
+        self._occupied: list[list[Known]] = []  # the cells with nodes
+        self._side_m = 1.0  # of a cell: nodes that may hear each other are in the same cell or in adjacent ones
         self._viewed = 0  # nodes that were known then
         self._around: dict[int, tuple[frozenset[int], frozenset[int]]] = {}  # by node: what it was made from, and it
 
@@ -51,9 +57,17 @@ class Graph(Adjacency):
         self._safe.clear()
         self._loose.clear()
         self._around.clear()
-        self._cells.clear()
         self._find_silent()
-        side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
+        self._place_in_cells()
+        self._viewed = len(self._records.nodes)
+
+    def _place_in_cells(self) -> None:
+        """Where each node should be now."""
+        for cell in self._occupied:
+            cell.clear()
+        self._occupied.clear()
+        now = self._view_s
+        side_m = self._side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
         site = self._host.site
         is_bounded = site is not None
         width_m, height_m = (0.0, 0.0) if site is None else (site.width_m, site.height_m)
@@ -67,15 +81,12 @@ class Graph(Adjacency):
                     y = 0.0 if y < 0.0 else y if y < height_m else height_m
                 known.view_x = x
                 known.view_y = y
-                number = _cell(int(x // side_m), int(y // side_m))
-                cell = cells.get(number)
-                if cell is None:
-                    cells[number] = [known]
-                else:
-                    cell.append(known)
+                cell = cells[_cell(int(x / side_m), int(y / side_m))]
+                if not cell:
+                    self._occupied.append(cell)
+                cell.append(known)
             else:
                 known.view_x = known.view_y = 0.0
-        self._viewed = len(self._records.nodes)
 
     def _find_silent(self) -> None:
         """A node that several others nearby say they cannot hear, and that has said nothing since, has no links."""
@@ -148,18 +159,27 @@ class Graph(Adjacency):
         records = self._records
         known = records.by_index[index]
         own = records.own.index
+        own_bit = records.own.bit
         found = self._expected(known, loose) if known.has_place else 0
         if index == own:
             found |= self._measured()
         else:
             says, said_of = records.says[index], records.said_of[index]
-            listed = says & said_of
-            if loose:
-                listed |= self._newer_word(known, says, said_of)
-            found |= listed & ~(1 << own) | (self._measured() >> index & 1) << own
-        if index == own or found >> own & 1:
-            found &= ~self._cut if index == own else ~((self._cut >> index & 1) << own)
-        return 0 if self._silent >> index & 1 else found & ~self._silent
+            if says or said_of:
+                listed = says & said_of
+                if loose:
+                    listed |= self._newer_word(known, says, said_of)
+                found |= listed & ~own_bit
+            if self._measured() & known.bit:
+                found |= own_bit
+        if self._cut:
+            if index == own:
+                found &= ~self._cut
+            elif self._cut & known.bit:
+                found &= ~own_bit
+        if self._silent:
+            return 0 if self._silent & known.bit else found & ~self._silent
+        return found
 
     def _newer_word(self, known: Known, says: int, said_of: int) -> int:
         """Links that only one of two nodes lists, and that one spoke last."""
@@ -188,16 +208,12 @@ class Graph(Adjacency):
         reach_m = share * self._places.reach_m
         limit = reach_m * reach_m
         x, y = known.view_x, known.view_y
-        side_m = max(self._parameters.reach_possible * self._places.reach_m, 1.0)
-        column, row = int(x // side_m), int(y // side_m)
+        column, row = int(x / self._side_m), int(y / self._side_m)
         lacks = known.lacks
-        found = 0
+        found = bytearray((len(self._records.nodes) >> 3) + 1)
         for i in range(column - 1, column + 2):
             for j in range(row - 1, row + 2):
-                cell = self._cells.get(_cell(i, j))
-                if cell is None:
-                    continue
-                for other in cell:
+                for other in self._cells[_cell(i, j)]:
                     dx = other.view_x - x
                     dy = other.view_y - y
                     if dx * dx + dy * dy <= limit and other is not known:
@@ -205,10 +221,11 @@ class Graph(Adjacency):
                             continue
                         if other.lacks and other.where_s >= known.reborn_s and node in other.lacks:
                             continue
-                        found |= other.bit
-        return found
+                        index = other.index
+                        found[index >> 3] |= 1 << (index & 7)
+        return int.from_bytes(found, "little")
 
 
 def _cell(column: int, row: int) -> int:
     """The number of a cell. Cells that are far apart may share one: distances decide anyway."""
-    return column * 65_537 + row
+    return (column * 37 + row) & CELLS - 1
