@@ -21,6 +21,7 @@ from roamcast.errors import CallerError
 SPANS_PER_S: Final = 8  # powers of two, so that the borders of spans and slots are exact
 SLOTS_MIN: Final = 256  # of a span
 SLOTS_MAX: Final = 65_536
+ENTRIES_PER_SLOT: Final = 4  # of a span, on average; fewer would make more slots than fit the processor's cache
 
 
 class Due(ABC):
@@ -148,7 +149,7 @@ class Scheduler:
 
     def _open_span(self, span: int) -> None:
         slots = self._slots  # all are empty
-        if self.events - self._events_before > len(slots) and len(slots) < SLOTS_MAX:
+        if self.events - self._events_before > ENTRIES_PER_SLOT * len(slots) and len(slots) < SLOTS_MAX:
             slots.extend([Slot() for _ in range(len(slots))])
             self._slots_per_s = float(len(slots) * SPANS_PER_S)
         self._events_before = self.events

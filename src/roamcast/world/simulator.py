@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from roamcast.errors import CallerError
-from roamcast.events import Event, event_id
+from roamcast.events import NUMBER_BITS, Event
 from roamcast.interests import Interest
 from roamcast.protocols.api import NOBODY, Message, Oracle, Protocol, Site
 from roamcast.protocols.catalogue import build_protocol, protocol_parameters
@@ -416,7 +416,7 @@ class Simulation(Oracle):
         payload = self._payloads.get(size)
         if payload is None:
             payload = self._payloads[size] = bytes(size)
-        number = event_id(node, self._published[node])
+        number = node << NUMBER_BITS | self._published[node]  # as `event_id`, which is not compiled
         event = Event(
             id=number,
             time_s=now,

@@ -379,8 +379,8 @@ class DcfMedium(Medium):
         if frame.message is not None:
             ack = self._control(node, frame.sender, "ACK", 0.0)
             self.scheduler.put(now + self._sifs_s, ack)
-            if station.last_heard.get(frame.sender) is not frame:  # a repetition means that our ACK was lost
-                station.last_heard[frame.sender] = frame
+            if frame.taken_by_life != station.life:  # else it is a repetition: our ACK was lost
+                frame.taken_by_life = station.life
                 listener = station.listener
                 if listener is not None:
                     listener.on_message(frame.sender, frame.message)

@@ -62,7 +62,7 @@ def airtime_s(
 class LoraFrame(Frame):
     """It is due when it ends."""
 
-    __slots__ = ("answered", "medium", "powers", "stations", "tries")
+    __slots__ = ("answered", "medium", "powers", "stations", "taken_by_life", "tries")
 
     def __init__(
         self, medium: "LoraMedium", sender: int, receiver: int, message: Message | None, size: int, airtime_s: float
@@ -73,6 +73,7 @@ class LoraFrame(Frame):
         self.stations: list[LoraStation] = []
         self.powers: list[float] = []
         self.tries = 0
+        self.taken_by_life = -1  # of its receiver: the life that has handed it up
         self.answered: LoraFrame | None = None  # of an acknowledgement: the frame that it acknowledges
 
     def due(self) -> None:
@@ -83,7 +84,7 @@ class LoraStation(Due):
     """It is due when it may send."""
 
     __slots__ = (
-        "head", "last_heard", "listener", "lock", "medium", "node", "noise_max", "on_idle", "power", "queue",
+        "head", "life", "listener", "lock", "medium", "node", "noise_max", "on_idle", "power", "queue",
         "receive_s", "sending_until", "signal", "signals", "silent_until", "waiting",
     )  # fmt: skip
 
@@ -104,7 +105,7 @@ class LoraStation(Due):
         self.signal = 0.0  # power of the locked frame
         self.noise_max = 0.0  # the most that all others had together since
         self.receive_s = 0.0
-        self.last_heard: dict[int, LoraFrame] = {}  # sender -> last unicast handed up
+        self.life = 0  # how often the node went down
 
     def due(self) -> None:
         self.medium.access(self)
@@ -161,7 +162,7 @@ class LoraMedium(Medium):
         station = self._stations[node]
         station.head = station.lock = None
         station.queue.clear()
-        station.last_heard.clear()
+        station.life += 1
 
     def receive_s(self, node: int) -> float:
         station = self._stations[node]
@@ -302,8 +303,8 @@ class LoraMedium(Medium):
         )
         ack.answered = frame
         self.scheduler.at(self.scheduler.now + self._settings.turnaround_s, self._acknowledge, ack)
-        if receiver.last_heard.get(frame.sender) is not frame:  # a repetition means that the ACK was lost
-            receiver.last_heard[frame.sender] = frame
+        if frame.taken_by_life != receiver.life:  # else it is a repetition: the ACK was lost
+            frame.taken_by_life = receiver.life
             self._hand_up(receiver, frame)
 
     def _acknowledge(self, ack: LoraFrame) -> None:

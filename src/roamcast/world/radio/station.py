@@ -32,8 +32,8 @@ class DcfFrame(Frame):
     """In the event queue while it is on the air, and before that if it is the next of an exchange."""
 
     __slots__ = (
-        "arrivals", "is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "tries_long",
-        "tries_short",
+        "arrivals", "is_on_air", "medium", "nav_s", "queued_s", "rate", "source", "stations", "taken_by_life",
+        "tries_long", "tries_short",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +59,7 @@ class DcfFrame(Frame):
         self.is_on_air = False
         self.tries_short = 0
         self.tries_long = 0
+        self.taken_by_life = -1  # of its receiver: the life that has handed it up
 
     def due(self) -> None:
         if not self.is_on_air:
@@ -74,7 +75,7 @@ class Station(Due):
 
     __slots__ = (
         "air_until", "answer_by", "arrivals", "backoff", "busy_until", "committed", "counts", "defer", "exchange",
-        "head", "heard_by", "hearers", "last_heard", "listened", "listener", "lock", "log_survival", "medium", "node",
+        "head", "heard_by", "hearers", "life", "listened", "listener", "lock", "log_survival", "medium", "node",
         "noise", "on_idle", "power", "queue", "receive_s", "sending_until", "sensed_by", "sensers", "signal",
         "signals", "since", "topology_version", "waiting", "window",
     )  # fmt: skip
@@ -103,7 +104,7 @@ class Station(Due):
         self.on_idle: Callable[[], None] | None = None  # called once when there is no frame to send any more
         self.exchange: DcfFrame | None = None  # unicast that waits for its CTS or ACK
         self.answer_by = 0.0  # how long it waits for that
-        self.last_heard: dict[int, DcfFrame] = {}  # sender -> last unicast handed up
+        self.life = 0  # how often the node went down
         self.topology_version = -1  # at which the following were looked up
         self.heard_by: list[int] = []  # the topology's list of who hears this node
         self.hearers: list[Station] = []  # these as stations
@@ -129,7 +130,7 @@ class Station(Due):
         self.lock = None
         self.backoff = 0
         self.window = window_min
-        self.last_heard.clear()
+        self.life += 1
 
 
 NO_STATIONS: Final[list[Station]] = []
