@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from heapq import heapify, heappop, heappush
 from math import ceil
+from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
@@ -54,7 +55,8 @@ TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky d
 BATCH_RUNS_MAX = 5000
 GROWTH_MAX = 4  # a batch is at most this many times the one before: the first runs may have been short
 UNDER_WAY = 2
-POLL_S = 0.25
+POLL_S = 0.25  # a signal, such as Ctrl-C, waits so long at most
+REPORT_S = 1.0  # between two questions to Spark how far its jobs are
 DIED = "the worker process died while it simulated this run (out of memory?)"
 
 
@@ -100,6 +102,7 @@ class RunExecution:
         self._lengths = Lengths()
         self._committed = 0
         self._failed = 0
+        self._reported_s = monotonic()
 
     def execute(self, runs: pa.Table) -> list[RunOutcome]:
         """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`, perhaps `point`), and says how they
@@ -118,7 +121,8 @@ class RunExecution:
                     hand_over_signals()  # first: who stops a campaign may have stopped Spark or its workers, too
                     for job in ended:
                         outcomes += self._settle(job, jobs.pop(job), retries)
-                    self._report(jobs.values())
+                    if ended or monotonic() >= self._reported_s + REPORT_S:
+                        self._report(jobs.values())
             except BaseException as error:
                 self._abandon(jobs, error)
                 if isinstance(error, CampaignStoppedError):
@@ -216,6 +220,7 @@ class RunExecution:
         self._report([])
 
     def _report(self, batches: Iterable["_Batch"]) -> None:
+        self._reported_s = monotonic()
         simulated = running = failed = 0
         slots = 0
         for batch in batches:

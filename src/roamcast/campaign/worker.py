@@ -25,7 +25,7 @@ from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.sealed import digest_of
 from roamcast.campaign.store import Written
-from roamcast.trace.arrow import SCHEMA
+from roamcast.trace.arrow import SCHEMA, batches_by_kind
 from roamcast.trace.files import encoded_by_kind
 from roamcast.trace.rows import run_row
 from roamcast.trace.summary import measure_rows
@@ -111,7 +111,7 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
         if run_id(run) != name:
             raise RuntimeError("this executor has other sources of Roamcast or of the protocol than the driver")
         result = simulate(run)
-        batches = list(result.recorder.batches())
+        batches = list(batches_by_kind(result.recorder.packed()))
         rows = sum(batch.num_rows for batch in batches)
         outcome = outcome_row(name, DONE, result.recorder.trace_hash(), result.wall_s, rows)
         batches += measure_rows(result.recorder).batches()
