@@ -6,6 +6,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 
 from roamcast.bench.spark_cluster import execute
 from roamcast.campaign import preflight
+from roamcast.campaign.commits import DONE, FAILED, RunOutcome
+from roamcast.campaign.conduct import _lengths
 from roamcast.campaign.execute import Lengths, PlannedRun, deal
 from roamcast.campaign.preflight import ProbeAnswer, _judge
 from roamcast.campaign.reasons import reason, worker_died
@@ -53,10 +56,24 @@ def test_a_run_is_expected_to_take_what_its_point_took() -> None:
     lengths = Lengths()
     assert not lengths.known
     for point, wall_s in ((0, 1.0), (0, 3.0), (1, 10.0)):
-        lengths.add(PlannedRun("x", "", point), wall_s)
+        lengths.add(point, wall_s)
     assert lengths.expected_s(PlannedRun("y", "", 0)) == 2.0
     assert lengths.expected_s(PlannedRun("y", "", 1)) == 10.0
     assert lengths.expected_s(PlannedRun("y", "", 7)) == lengths.mean_s  # nothing is known about it
+
+
+def test_a_campaign_that_goes_on_knows_how_long_its_runs_took() -> None:
+    plan = pa.table({"run_id": ["a", "b", "c", "d"], "point": [0, 0, 1, 2]})
+    over = {
+        "a": RunOutcome("a", DONE, "", 4.0, 1),
+        "c": RunOutcome("c", DONE, "", 1.0, 1),
+        "d": RunOutcome("d", FAILED, "", 9.0, 0),
+        "other": RunOutcome("other", DONE, "", 50.0, 1),
+    }
+    lengths = _lengths(plan, over)
+    assert [lengths.expected_s(PlannedRun("x", "", point)) for point in (0, 1)] == [4.0, 1.0]
+    assert lengths.expected_s(PlannedRun("x", "", 2)) == lengths.mean_s < 5
+    assert not _lengths(plan, {}).known
 
 
 def test_memory_and_partitions_follow_machine_and_data() -> None:
@@ -70,8 +87,9 @@ def test_memory_and_partitions_follow_machine_and_data() -> None:
 
 
 def test_java_compiles_thoroughly_unless_the_trace_is_tiny() -> None:
-    assert "TieredStopAtLevel=1" in _settings("local[2]", 0)["spark.driver.defaultJavaOptions"]
-    assert "Tiered" not in _settings("local[2]", 16 * 2**20)["spark.driver.defaultJavaOptions"]
+    for java in ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions"):
+        assert "TieredStopAtLevel=1" in _settings("local[2]", 0)[java]
+        assert "Tiered" not in _settings("local[2]", 16 * 2**20)[java]
 
 
 class SlowCluster:

@@ -6,9 +6,9 @@ the batches under way, and every job costs Spark some tenths of a second. So it 
 runs. Two batches are under way at a time: tasks of the second fill the cores that the end of the first leaves idle. The
 last batch has shorter tasks, so that all cores end at about the same time.
 
-Runs are assigned by their expected length, taken from earlier runs of the same point: each goes to the task with the
-least work, longest first, and the longest tasks start first. The number of cores is asked before each batch, since
-executors come and go.
+Runs are assigned by their expected length, taken from runs of the same point that are over, also those of earlier
+rounds and of a campaign that is continued. Each goes to the task with the least work, longest first, and the longest
+tasks start first. The number of cores is asked before each batch, since executors come and go.
 
 A task's answer reaches the driver when the task ends. So when a campaign is interrupted, or a job fails, the tasks
 that ended are committed all the same, even if Spark's Java process has ended, too.
@@ -90,6 +90,7 @@ class RunExecution:
         worker: Worker = simulate_runs,
         archives: Iterable[str] = (),
         environment: dict[str, str] | None = None,
+        lengths: "Lengths | None" = None,
         on_progress: Callable[[ExecutionState], None] = lambda standing: None,
     ) -> None:
         self._context: SparkContext = session.sparkContext
@@ -98,8 +99,8 @@ class RunExecution:
         self._archives = list(archives)
         self._environment = environment
         self._on_progress = on_progress
-        self._size = 0  # of the last batch, in runs
-        self._lengths = Lengths()
+        self._lengths = lengths or Lengths()  # of runs that are over, perhaps from an earlier execution
+        self._size = BATCH_RUNS_MAX if self._lengths.known else 0  # of the last batch, in runs
         self._committed = 0
         self._failed = 0
         self._reported_s = monotonic()
@@ -203,7 +204,7 @@ class RunExecution:
         self._failed += sum(outcome.failed for outcome in outcomes)
         for outcome in outcomes:
             if outcome.run_id in planned:
-                self._lengths.add(planned[outcome.run_id], outcome.wall_s)
+                self._lengths.add(planned[outcome.run_id].point, outcome.wall_s)
         return outcomes
 
     def _abandon(self, jobs: "dict[Future[list[bytes]], _Batch]", error: BaseException) -> None:
@@ -274,9 +275,9 @@ class Lengths:
         self.mean_s = 0.0  # recent runs count more
         self.known = False
 
-    def add(self, run: PlannedRun, wall_s: float) -> None:
-        total, count = self._sums.get(run.point, (0.0, 0))
-        self._sums[run.point] = total + wall_s, count + 1
+    def add(self, point: int, wall_s: float) -> None:
+        total, count = self._sums.get(point, (0.0, 0))
+        self._sums[point] = total + wall_s, count + 1
         self.mean_s = max(1e-3, wall_s if not self.known else 0.98 * self.mean_s + 0.02 * wall_s)
         self.known = True
 

@@ -163,9 +163,11 @@ def machine_bytes() -> int:
 
 
 def _settings(master: str, trace_bytes: int) -> dict[str, str]:
+    compiler = _BRISK if trace_bytes < TINY_TRACE_BYTES else _THOROUGH
     settings = {
         "spark.driver.memory": f"{driver_memory(trace_bytes, machine_bytes()) // 2**20}m",
-        "spark.driver.defaultJavaOptions": _BRISK if trace_bytes < TINY_TRACE_BYTES else _THOROUGH,
+        "spark.driver.defaultJavaOptions": compiler,
+        "spark.executor.defaultJavaOptions": compiler,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
