@@ -1,6 +1,7 @@
 """How runs are dealt out to tasks, what a task costs beside its runs, and how Spark is set up."""
 
 import gc
+import socket
 import subprocess
 import sys
 import zipfile
@@ -21,6 +22,7 @@ from roamcast.campaign.preflight import ProbeAnswer, _judge
 from roamcast.campaign.reasons import reason, worker_died
 from roamcast.campaign.session import (
     GIB,
+    _require_master,
     _settings,
     driver_memory,
     executors_python,
@@ -208,12 +210,31 @@ Caused by: java.lang.OutOfMemoryError: Java heap space
     [
         (FROM_PYTHON, "OSError: [Errno 28] No space left on device"),
         (FROM_JAVA, "java.lang.OutOfMemoryError: Java heap space"),
+        (
+            "An error occurred while calling None.Context.\n: java.io.FileNotFoundException: /logs\n\tat X(X:1)",
+            "java.io.FileNotFoundException: /logs",
+        ),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "Java did not start; its own message is above"),
         ("just this\nand that", "just this"),
     ],
 )
 def test_the_root_cause_is_one_line(text: str, said: str) -> None:
     assert reason(RuntimeError(text)) == said
     assert not worker_died(RuntimeError(text))
+
+
+def test_masters_that_spark_would_refuse_late_are_refused_at_once() -> None:
+    for master in ("local", "local[2]", "local[*,4]", "yarn", "k8s://https://api:6443", "spark://a:no-number"):
+        _require_master(master)
+    for master in ("bogus", "sc://head:15002", "spark://", "localhost"):
+        with pytest.raises(ConfigurationError, match="allowed: local"):
+            _require_master(master)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        _require_master(f"spark://127.0.0.1:{port}")
+        _require_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    with pytest.raises(ConfigurationError, match=rf"nothing answers at spark://127\.0\.0\.1:{port}: .*refused"):
+        _require_master(f"spark://127.0.0.1:{port}")
 
 
 def test_a_lost_executor_is_told_from_an_error() -> None:
