@@ -248,6 +248,12 @@ def test_runs_that_sleep_are_all_committed(spark: SparkSession, tmp_path: Path) 
     assert len(store.outcomes()) == 40
 
 
+def test_a_few_runs_that_are_left_make_no_batch_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(tmp_path / "campaign")
+    execute(spark, store, [], range(1, 26), 0.001)
+    assert sorted(len(commit.runs) for commit in store.commits()) == [4, 4, 17]  # not 16 and 1
+
+
 def test_a_task_leaves_nothing_for_the_garbage_collection_after_it(spark: SparkSession, tmp_path: Path) -> None:
     """Spark collects garbage after each task, which costs more than all else if it walks all modules."""
     execute(spark, Store(tmp_path / "campaign"), [], range(1, 9), 0.001)

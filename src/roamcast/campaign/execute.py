@@ -53,6 +53,7 @@ TASK_S = 4.0  # what one task should take: Spark computes something around each
 LAST_TASK_S = 1.0  # the same in the last batch, after which cores have nothing to do
 TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
 BATCH_RUNS_MAX = 5000
+REST_MAX = 1.5  # batches; what is left then is one batch
 GROWTH_MAX = 4  # a batch is at most this many times the one before: the first runs may have been short
 UNDER_WAY = 2
 POLL_S = 0.25  # a signal, such as Ctrl-C, waits so long at most
@@ -144,9 +145,10 @@ class RunExecution:
             wanted = max(slots, round(BATCH_S * slots / self._lengths.mean_s))
             size = min(BATCH_RUNS_MAX, GROWTH_MAX * self._size, wanted)
         self._size = max(size, slots)
-        runs = [waiting.popleft() for _ in range(min(self._size, len(waiting)))]
+        is_last = len(waiting) <= REST_MAX * self._size
+        runs = [waiting.popleft() for _ in range(len(waiting) if is_last else self._size)]
         expected_s = sum(map(self._lengths.expected_s, runs)) if self._lengths.known else TASK_S * len(runs)
-        task_s = TASK_S if waiting else LAST_TASK_S
+        task_s = LAST_TASK_S if is_last else TASK_S
         tasks = min(len(runs), max(ceil(expected_s / task_s), slots * TASKS_PER_SLOT))
         return self._batch(number, deal(runs, tasks, self._lengths.expected_s), slots)
 
