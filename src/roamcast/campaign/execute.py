@@ -145,7 +145,7 @@ class RunExecution:
             wanted = max(slots, round(BATCH_S * slots / self._lengths.mean_s))
             size = min(BATCH_RUNS_MAX, GROWTH_MAX * self._size, wanted)
         self._size = max(size, slots)
-        is_last = len(waiting) <= REST_MAX * self._size
+        is_last = len(waiting) <= self._size * (REST_MAX if self._lengths.known else 1)
         runs = [waiting.popleft() for _ in range(len(waiting) if is_last else self._size)]
         expected_s = sum(map(self._lengths.expected_s, runs)) if self._lengths.known else TASK_S * len(runs)
         task_s = LAST_TASK_S if is_last else TASK_S
