@@ -56,9 +56,8 @@ def sql(
         hint = f" Views: {', '.join(VIEWS)}." if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND" else ""
         raise ConfigurationError(f"query: {_first_line(error)}{hint}") from None
     except (Py4JJavaError, OSError) as error:
-        raise ConfigurationError(
-            f"{directory}: cannot be read: {reason(error)}; roamcast campaign verify finds damaged files"
-        ) from None
+        hint = "; roamcast campaign verify finds damaged files" if is_campaign(StoreLocation(directory)) else ""
+        raise ConfigurationError(f"{directory}: cannot be read: {reason(error)}{hint}") from None
     if as_json:
         print_json(found.to_pylist())
         return
