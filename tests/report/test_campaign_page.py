@@ -318,7 +318,7 @@ def test_a_contender_without_the_swept_parameter_is_the_same_all_along(tmp_path:
 def test_a_stopping_rule_says_what_confidence_its_looks_have(analysed: tuple[Store, Analysis]) -> None:
     manifest, plan = analysed[0].manifest(), analysed[0].plan().to_pandas()
     assert "intervals" not in dict(_facts(manifest, plan, [], NOW))
-    stop = Stop("delivery_ratio", half_width=0.2, least=8, batch=4, cap=24)
+    stop = Stop(measure="delivery_ratio", half_width=0.2, least=8, batch=4, cap=24)
     stopped = msgspec.structs.replace(manifest, campaign=msgspec.structs.replace(manifest.campaign, stop=stop))
     said = dict(_facts(stopped, plan, [], NOW))["intervals"]
     assert said == "99 % each: the rule may look 5 times, and 95 % holds wherever it stops"
