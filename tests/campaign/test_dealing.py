@@ -24,6 +24,7 @@ from roamcast.campaign.session import (
     GIB,
     _require_master,
     _settings,
+    _wanted,
     driver_memory,
     executors_python,
     parsed_settings,
@@ -221,6 +222,15 @@ Caused by: java.lang.OutOfMemoryError: Java heap space
 def test_the_root_cause_is_one_line(text: str, said: str) -> None:
     assert reason(RuntimeError(text)) == said
     assert not worker_died(RuntimeError(text))
+
+
+def test_the_master_of_spark_submit_decides_where_the_driver_listens() -> None:
+    assert _wanted("local[*]", 0, {}, {})[1]["spark.driver.host"] == "127.0.0.1"
+    submitted = {"spark.master": "yarn", "spark.driver.memory": "3g", "spark.ui.enabled": "true"}
+    master, wanted = _wanted("local[*]", 0, submitted, {"spark.ui.enabled": "false"})
+    assert master == wanted["spark.master"] == "yarn"
+    assert "spark.driver.host" not in wanted  # executors on other machines could not reach it
+    assert (wanted["spark.driver.memory"], wanted["spark.ui.enabled"]) == ("3g", "false")
 
 
 def test_masters_that_spark_would_refuse_late_are_refused_at_once() -> None:

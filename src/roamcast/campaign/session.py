@@ -64,9 +64,9 @@ def start_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    master, wanted = _wanted(master, trace_bytes, _submitted(), settings or {})
     _require_master(master)
     os.environ["JAVA_HOME"] = str(java_home())
-    wanted = _settings(master, trace_bytes) | _submitted() | (settings or {})
     os.environ["PYSPARK_PYTHON"] = executors_python(wanted)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
@@ -128,6 +128,14 @@ def parsed_settings(words: Iterable[str]) -> dict[str, str]:
 def executors_python(settings: dict[str, str]) -> str:
     """The user's choice, else the driver's. Spark itself reads the setting only in spark-submit."""
     return settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def _wanted(
+    master: str, trace_bytes: int, submitted: dict[str, str], settings: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """The master and the settings. A driver of `spark-submit --master` must not listen on loopback only."""
+    master = submitted.get("spark.master", master)
+    return master, _settings(master, trace_bytes) | submitted | settings
 
 
 def _require_master(master: str) -> None:
