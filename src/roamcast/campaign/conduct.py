@@ -183,8 +183,8 @@ def _identity(point: Point) -> bytes:
 
 
 def resume_command(file: Path, out: str | Path | StoreLocation, master: str) -> str:
-    """The command that continues the campaign, or repeats it in another directory."""
-    words = ["roamcast", "campaign", "run", str(file), "--out", str(out)]
+    """The command that continues the campaign, or repeats it in another directory; without a key in the URI."""
+    words = ["roamcast", "campaign", "run", str(file), "--out", str(StoreLocation(out))]
     if master != LOCAL:
         words += ["--master", master]
     return shlex.join(words)
