@@ -160,3 +160,11 @@ def test_a_page_of_a_living_network_loads_itself_again(tmp_path: Path) -> None:
     network = Network(tmp_path)
     network.write()
     assert '<meta http-equiv="refresh" content="2.0">' in page(TraceWatch([tmp_path]).look(), refresh_s=2.0)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    Network(tmp_path).write()
+    victim = tmp_path / "node-0" / "kind=subscribed" / "part-00000.parquet"
+    victim.write_bytes(victim.read_bytes()[:200])
+    with pytest.raises(ConfigurationError, match=r"subscribed/part-00000\.parquet' cannot be read"):
+        monitor([tmp_path], once=True)

@@ -103,6 +103,13 @@ def test_a_wrong_query_is_one_line(spark: SparkSession, store: Store) -> None:
         sql(str(store.directory), "select nonsense from runs")
     assert "nonsense" in str(refusal.value)
     assert "\n" not in str(refusal.value)
+    with pytest.raises(ConfigurationError, match=f"`nowhere` cannot be found.* Views: {', '.join(VIEWS)}"):
+        sql(str(store.directory), "select * from nowhere")
+
+
+def test_a_place_that_holds_nothing_is_refused_whatever_the_query(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="holds no trace"):
+        sql(str(tmp_path / "nowhere"), "select 1")
 
 
 def test_only_views_that_a_query_names_are_made() -> None:

@@ -1,11 +1,13 @@
 """How runs are dealt out to tasks, what a task costs beside its runs, and how Spark is set up."""
 
 import gc
+import socket
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +15,16 @@ from pyspark.sql import SparkSession
 
 from roamcast.bench.spark_cluster import execute
 from roamcast.campaign import preflight
+from roamcast.campaign.commits import DONE, FAILED, RunOutcome
+from roamcast.campaign.conduct import _lengths
 from roamcast.campaign.execute import Lengths, PlannedRun, deal
 from roamcast.campaign.preflight import ProbeAnswer, _judge
 from roamcast.campaign.reasons import reason, worker_died
 from roamcast.campaign.session import (
     GIB,
+    _require_master,
     _settings,
+    _wanted,
     driver_memory,
     executors_python,
     parsed_settings,
@@ -53,10 +59,24 @@ def test_a_run_is_expected_to_take_what_its_point_took() -> None:
     lengths = Lengths()
     assert not lengths.known
     for point, wall_s in ((0, 1.0), (0, 3.0), (1, 10.0)):
-        lengths.add(PlannedRun("x", "", point), wall_s)
+        lengths.add(point, wall_s)
     assert lengths.expected_s(PlannedRun("y", "", 0)) == 2.0
     assert lengths.expected_s(PlannedRun("y", "", 1)) == 10.0
     assert lengths.expected_s(PlannedRun("y", "", 7)) == lengths.mean_s  # nothing is known about it
+
+
+def test_a_campaign_that_goes_on_knows_how_long_its_runs_took() -> None:
+    plan = pa.table({"run_id": ["a", "b", "c", "d"], "point": [0, 0, 1, 2]})
+    over = {
+        "a": RunOutcome("a", DONE, "", 4.0, 1),
+        "c": RunOutcome("c", DONE, "", 1.0, 1),
+        "d": RunOutcome("d", FAILED, "", 9.0, 0),
+        "other": RunOutcome("other", DONE, "", 50.0, 1),
+    }
+    lengths = _lengths(plan, over)
+    assert [lengths.expected_s(PlannedRun("x", "", point)) for point in (0, 1)] == [4.0, 1.0]
+    assert lengths.expected_s(PlannedRun("x", "", 2)) == lengths.mean_s < 5
+    assert not _lengths(plan, {}).known
 
 
 def test_memory_and_partitions_follow_machine_and_data() -> None:
@@ -70,8 +90,9 @@ def test_memory_and_partitions_follow_machine_and_data() -> None:
 
 
 def test_java_compiles_thoroughly_unless_the_trace_is_tiny() -> None:
-    assert "TieredStopAtLevel=1" in _settings("local[2]", 0)["spark.driver.defaultJavaOptions"]
-    assert "Tiered" not in _settings("local[2]", 16 * 2**20)["spark.driver.defaultJavaOptions"]
+    for java in ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions"):
+        assert "TieredStopAtLevel=1" in _settings("local[2]", 0)[java]
+        assert "Tiered" not in _settings("local[2]", 16 * 2**20)[java]
 
 
 class SlowCluster:
@@ -190,12 +211,40 @@ Caused by: java.lang.OutOfMemoryError: Java heap space
     [
         (FROM_PYTHON, "OSError: [Errno 28] No space left on device"),
         (FROM_JAVA, "java.lang.OutOfMemoryError: Java heap space"),
+        (
+            "An error occurred while calling None.Context.\n: java.io.FileNotFoundException: /logs\n\tat X(X:1)",
+            "java.io.FileNotFoundException: /logs",
+        ),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "Java did not start; its own message is above"),
         ("just this\nand that", "just this"),
     ],
 )
 def test_the_root_cause_is_one_line(text: str, said: str) -> None:
     assert reason(RuntimeError(text)) == said
     assert not worker_died(RuntimeError(text))
+
+
+def test_the_master_of_spark_submit_decides_where_the_driver_listens() -> None:
+    assert _wanted("local[*]", 0, {}, {})[1]["spark.driver.host"] == "127.0.0.1"
+    submitted = {"spark.master": "yarn", "spark.driver.memory": "3g", "spark.ui.enabled": "true"}
+    master, wanted = _wanted("local[*]", 0, submitted, {"spark.ui.enabled": "false"})
+    assert master == wanted["spark.master"] == "yarn"
+    assert "spark.driver.host" not in wanted  # executors on other machines could not reach it
+    assert (wanted["spark.driver.memory"], wanted["spark.ui.enabled"]) == ("3g", "false")
+
+
+def test_masters_that_spark_would_refuse_late_are_refused_at_once() -> None:
+    for master in ("local", "local[2]", "local[*,4]", "yarn", "k8s://https://api:6443", "spark://a:no-number"):
+        _require_master(master)
+    for master in ("bogus", "sc://head:15002", "spark://", "localhost"):
+        with pytest.raises(ConfigurationError, match="allowed: local"):
+            _require_master(master)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        _require_master(f"spark://127.0.0.1:{port}")
+        _require_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    with pytest.raises(ConfigurationError, match=rf"nothing answers at spark://127\.0\.0\.1:{port}: .*refused"):
+        _require_master(f"spark://127.0.0.1:{port}")
 
 
 def test_a_lost_executor_is_told_from_an_error() -> None:
@@ -207,6 +256,12 @@ def test_runs_that_sleep_are_all_committed(spark: SparkSession, tmp_path: Path) 
     store = Store(tmp_path / "campaign")
     execute(spark, store, [], range(1, 41), 0.001)
     assert len(store.outcomes()) == 40
+
+
+def test_a_few_runs_that_are_left_make_no_batch_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(tmp_path / "campaign")
+    execute(spark, store, [], range(1, 26), 0.001)
+    assert sorted(len(commit.runs) for commit in store.commits()) == [4, 4, 17]  # not 16 and 1
 
 
 def test_a_task_leaves_nothing_for_the_garbage_collection_after_it(spark: SparkSession, tmp_path: Path) -> None:

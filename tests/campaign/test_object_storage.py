@@ -72,6 +72,10 @@ def test_a_campaign_lives_in_a_bucket(
         cli.main(["campaign", "report", out, "--json"])
     assert ended.value.code == 0
     assert store.directory.read("report.html").startswith(b"<!doctype html>")
+    key = out.partition("@")[0].rpartition(":")[2]
+    assert key not in str(store.directory)
+    assert f":{key}@" not in store.manifest().command + capfd.readouterr().err
+    assert f":{key}@".encode() not in store.directory.read("report.html") + store.directory.read("campaign.json")
     assert sorted(tmp_path.iterdir()) == [tmp_path / "campaign.toml"]  # no local folder `s3:`
 
 
@@ -124,3 +128,14 @@ def test_a_bucket_that_is_not_there_is_one_line(bucket: str) -> None:
     nowhere = bucket.replace("@bucket/", "@nowhere/")
     with pytest.raises(ConfigurationError, match=r"^out: [^\n]+ cannot be written: [^\n]+$"):
         Store(nowhere).require_writable()
+
+
+def test_a_store_that_does_not_answer_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    place = "s3://KEY:SECRET@bucket/x?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["campaign", "status", place])
+    said = capfd.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert "NETWORK_CONNECTION" in said
+    assert "SECRET" not in said
+    assert str(Store(place).directory).startswith("s3://KEY:***@bucket/x?")

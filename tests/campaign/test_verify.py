@@ -143,6 +143,17 @@ def test_a_report_says_what_it_leaves_out(
     assert "roamcast campaign run" in err
 
 
+def test_a_campaign_without_runs_is_told_in_one_line(campaign: Store, capfd: pytest.CaptureFixture[str]) -> None:
+    for file in trace_files(campaign.directory).files:
+        if file.kind == "end":
+            delete(campaign.trace.path / file.path)
+    for command in ("report", "decide"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["campaign", command, str(campaign.directory)])
+        assert ended.value.code == 2
+        assert "has come to its end; to simulate them: roamcast campaign run" in capfd.readouterr().err
+
+
 def test_no_flipped_bit_goes_unnoticed(campaign: Store) -> None:
     """Anywhere in any file: in a page, a page's header or the footer."""
     draws = random.Random(7)

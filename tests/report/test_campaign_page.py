@@ -18,8 +18,9 @@ import roamcast.report
 from roamcast.analysis.analyse import Analysis, Precision, analyse
 from roamcast.campaign.commits import FAILED, RunOutcome
 from roamcast.campaign.conduct import Conductor
+from roamcast.campaign.file import Stop
 from roamcast.campaign.store import Store, Written
-from roamcast.report.campaign_page import render
+from roamcast.report.campaign_page import _facts, render
 from roamcast.report.figures import measure_figure
 from roamcast.report.layouts import Layout
 from roamcast.report.wording import number, percent, setting_title, setting_value, with_interval
@@ -312,6 +313,15 @@ def test_a_contender_without_the_swept_parameter_is_the_same_all_along(tmp_path:
     assert layout.x == "probability"
     assert sorted(placed[placed["protocol"] == "flooding"]["x"]) == [0.2, 0.4, 0.6]
     assert "<svg" in measure_figure([layout], table.assign(n=2), "hops_mean").svg
+
+
+def test_a_stopping_rule_says_what_confidence_its_looks_have(analysed: tuple[Store, Analysis]) -> None:
+    manifest, plan = analysed[0].manifest(), analysed[0].plan().to_pandas()
+    assert "intervals" not in dict(_facts(manifest, plan, [], NOW))
+    stop = Stop(measure="delivery_ratio", half_width=0.2, least=8, batch=4, cap=24)
+    stopped = msgspec.structs.replace(manifest, campaign=msgspec.structs.replace(manifest.campaign, stop=stop))
+    said = dict(_facts(stopped, plan, [], NOW))["intervals"]
+    assert said == "99 % each: the rule may look 5 times, and 95 % holds wherever it stops"
 
 
 def test_numbers_have_the_digits_that_their_interval_justifies() -> None:

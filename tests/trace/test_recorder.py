@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roamcast.events import NO_EVENT, Event, event_id
 from roamcast.protocols.api import NOBODY
-from roamcast.trace.arrow import SCHEMA
+from roamcast.trace.arrow import SCHEMA, batches_by_kind
 from roamcast.trace.recorder import BATCH_ROWS, Recorder
 from roamcast.trace.rows import delivered_row, dropped_row, published_row, structure_row
 from roamcast.trace.schema import Kind, Record
@@ -89,6 +89,24 @@ def test_many_rows_come_in_several_batches_and_reading_them_changes_nothing() ->
     assert read_once.table().equals(straight(records))
     assert read_often.table().equals(straight(records))
     assert read_often.trace_hash() == read_once.trace_hash()
+
+
+def check_division(records: list[Record]) -> None:
+    batches = list(batches_by_kind(recorded(records).packed()))
+    assert all(batch["kind"].unique().to_pylist() == [batch["kind"][0].as_py()] for batch in batches)
+    found = [row for batch in batches for row in batch.to_pylist()]
+    assert sorted(found, key=lambda row: row["kind"]) == straight(sorted(records, key=lambda row: row.kind)).to_pylist()
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(st.lists(RECORDS, max_size=8))
+def test_rows_by_kind_are_the_same_rows_in_the_order_of_each_kind(records: list[Record]) -> None:
+    check_division(records)
+
+
+def test_many_rows_are_divided_by_kind() -> None:
+    with_lists = [Record(number / 8, "published", number % 7, shortest_hops=[number % 5] * 3) for number in range(9)]
+    check_division([*with_lists, *(Record(0.5, "end", count=number) for number in range(BATCH_ROWS)), *with_lists])
 
 
 def check_same(fast: Recorder, row: Record) -> None:

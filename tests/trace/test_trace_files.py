@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from roamcast.errors import ConfigurationError
@@ -50,6 +51,15 @@ def test_files_are_partitioned_by_kind_and_nothing_hidden_is_left(tmp_path: Path
     assert files == [
         f"trace/kind={kind}/part-00000.parquet" for kind in ("delivered", "end", "published", "subscribed")
     ]
+
+
+def test_numbers_that_hardly_repeat_are_stored_without_a_dictionary(tmp_path: Path) -> None:
+    write_trace(tmp_path / "trace", recorded(*ROWS).batches())
+    for path in tmp_path.rglob("*.parquet"):
+        columns = pq.ParquetFile(path).metadata.row_group(0)
+        for place in range(columns.num_columns):
+            column = columns.column(place)
+            assert column.has_dictionary_page == (column.physical_type != "DOUBLE"), column.path_in_schema
 
 
 def test_what_was_run_stands_beside_the_rows_and_is_not_one_of_them(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from roamcast.analysis.summaries import (
 )
 from roamcast.campaign.file import Campaign, Stop
 from roamcast.campaign.store import Store
+from roamcast.errors import ConfigurationError
 from roamcast.trace.measures import BREAKDOWNS, MEASURES, RUN_MEASURES
 
 TIMELINE_BINS = 40
@@ -49,6 +50,11 @@ def analyse(spark: Spark, store: Store) -> Analysis:
     campaign = store.manifest().campaign
     plan = planned.to_pandas()
     rows = measure_table(spark, store, plan["run_id"])
+    if not rows.num_rows:
+        raise ConfigurationError(
+            f"directory: no run of {str(store.directory)!r} has come to its end; to simulate them: "
+            f"{store.manifest().command}"
+        )
     numbers = wide(rows)
     runs = _ordered(plan.merge(numbers.drop(columns=["nodes", "duration_s"]), on="run_id"))
     runs = runs.merge(place_measures(spark, store, runs), on="run_id", how="left")[[*plan.columns, *MEASURES]]

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from roamcast.campaign.garbage import settle_memory
 from roamcast.campaign.location import StoreLocation
 from roamcast.trace.arrow import SCHEMA, rows_of_table
 from roamcast.trace.columns import Rows
@@ -36,6 +37,16 @@ def measure_files(files: Iterable[TraceFile], only: frozenset[str] | None = None
                     runs.setdefault(run_id, {}).setdefault(kind, []).append(rows)
     for run_id in sorted(runs):
         yield from stored_rows(run_id, TraceRelations(_Kinds(runs[run_id]))).batches()
+
+
+def measured_files(files: list[TraceFile], only: frozenset[str] | None = None) -> bytes:
+    """The same rows as an Arrow stream: the task of an executor."""
+    settle_memory()
+    rows = pa.Table.from_batches(list(measure_files(files, only)), SCHEMA)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_table(rows)
+    return sink.getvalue().to_pybytes()
 
 
 @cache

@@ -5,17 +5,17 @@ its cost does not grow with the traces. Runs whose measures are missing, or were
 today's, are measured from their traces on Spark (`filewise`); a session is started only if there are any.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from roamcast.analysis.filewise import TraceFile, measure_files
+from roamcast.analysis.filewise import TraceFile, measured_files
 from roamcast.campaign.commits import trace_files
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.shipping import for_executors
@@ -30,7 +30,6 @@ Spark = SparkSession | Callable[[], SparkSession]
 THREADS = 8
 COLUMNS = ["run_id", "t", "value", "category", "detail"]
 _ROWS = pa.schema([SCHEMA.field(name) for name in COLUMNS])
-_GROUP = "path string"
 
 
 def started(spark: Spark) -> SparkSession:
@@ -89,21 +88,16 @@ def _read(path: str) -> pa.Table:
 def measure_groups(
     session: SparkSession, groups: dict[str, list[TraceFile]], only: frozenset[str] | None = None
 ) -> pa.Table:
-    """Measures the runs in groups of files, or those in `only`, one group per task."""
-    tasks = [("\n".join(f"{kind}\t{path}" for kind, path in files),) for files in groups.values()]
-    rows = session.createDataFrame(tasks, _GROUP).repartition(len(tasks))
-    measured = rows.mapInArrow(for_executors(session, _Measuring(only)), from_arrow_schema(SCHEMA)).select(*COLUMNS)
-    return measured.toArrow().cast(_ROWS)
+    """Measures the runs in groups of files, or those in `only`, one group per task.
 
-
-class _Measuring:
-    """What executors do with groups of files."""
-
-    def __init__(self, only: frozenset[str] | None) -> None:
-        self._only = only
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for text in batch["path"].to_pylist():
-                files = [tuple(line.split("\t", 1)) for line in str(text).split("\n")]
-                yield from measure_files([(kind, path) for kind, path in files], self._only)
+    A plain job without DataFrames: planning a query and passing rows through Java took longer than measuring them.
+    Spark Connect has no such jobs; there, this process measures.
+    """
+    measure = partial(measured_files, only=only)
+    if isinstance(session, SparkSession):
+        tasks = session.sparkContext.parallelize(list(groups.values()), max(1, len(groups)))
+        answers = tasks.map(for_executors(session, measure)).collect()
+    else:
+        answers = list(map(measure, groups.values()))
+    measured = [pa.ipc.open_stream(answer).read_all().select(COLUMNS) for answer in answers]
+    return pa.concat_tables([SCHEMA.empty_table().select(COLUMNS), *measured]).cast(_ROWS)

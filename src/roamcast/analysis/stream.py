@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from roamcast.errors import ConfigurationError
 from roamcast.trace.arrow import SCHEMA
 from roamcast.trace.tail import files_between, latest, require_places
 
@@ -49,7 +50,10 @@ class TraceStream(DataSourceStreamReader):
 
 def trace_rows(kind: str, path: str) -> pa.Table:
     """A trace file in the one schema; columns that an older file lacks are null."""
-    table = pq.ParquetFile(path, page_checksum_verification=True).read()
+    try:
+        table = pq.ParquetFile(path, page_checksum_verification=True).read()
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigurationError(f"trace: {path!r} cannot be read: {str(error).partition(chr(10))[0]}") from None
     arrays: list[Any] = []
     for field in SCHEMA:
         if field.name in table.column_names:

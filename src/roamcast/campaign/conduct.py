@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import roamcast
 from roamcast.campaign.delta import refresh
-from roamcast.campaign.execute import ExecutionState, RunExecution
+from roamcast.campaign.execute import ExecutionState, Lengths, RunExecution
 from roamcast.campaign.file import Campaign, Stop, load_campaign
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import Point, plan_table, points, replicates
@@ -148,6 +148,7 @@ class Conductor:
                     worker=worker,
                     archives=archives,
                     environment=self._manifest.environment | {"command": self.command},
+                    lengths=_lengths(plan, over),
                     on_progress=report,
                 )
                 over |= {outcome.run_id: outcome for outcome in execution.execute(missing)}
@@ -182,8 +183,8 @@ def _identity(point: Point) -> bytes:
 
 
 def resume_command(file: Path, out: str | Path | StoreLocation, master: str) -> str:
-    """The command that continues the campaign, or repeats it in another directory."""
-    words = ["roamcast", "campaign", "run", str(file), "--out", str(out)]
+    """The command that continues the campaign, or repeats it in another directory; without a key in the URI."""
+    words = ["roamcast", "campaign", "run", str(file), "--out", str(StoreLocation(out))]
     if master != LOCAL:
         words += ["--master", master]
     return shlex.join(words)
@@ -192,6 +193,15 @@ def resume_command(file: Path, out: str | Path | StoreLocation, master: str) -> 
 def _rows_of(plan: pa.Table, names: list[str]) -> pa.Table:
     places = {name: row for row, name in reversed(list(enumerate(plan["run_id"].to_pylist())))}
     return plan.take(pa.array([places[name] for name in names], pa.int64()))
+
+
+def _lengths(plan: pa.Table, over: dict[str, RunOutcome]) -> Lengths:
+    """Of the planned runs that are over."""
+    lengths = Lengths()
+    for name, point in zip(plan["run_id"].to_pylist(), plan["point"].to_numpy().tolist(), strict=True):
+        if name in over and not over[name].failed:
+            lengths.add(point, over[name].wall_s)
+    return lengths
 
 
 def _environment(master: str) -> dict[str, str]:

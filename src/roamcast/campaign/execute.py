@@ -6,9 +6,9 @@ the batches under way, and every job costs Spark some tenths of a second. So it 
 runs. Two batches are under way at a time: tasks of the second fill the cores that the end of the first leaves idle. The
 last batch has shorter tasks, so that all cores end at about the same time.
 
-Runs are assigned by their expected length, taken from earlier runs of the same point: each goes to the task with the
-least work, longest first, and the longest tasks start first. The number of cores is asked before each batch, since
-executors come and go.
+Runs are assigned by their expected length, taken from runs of the same point that are over, also those of earlier
+rounds and of a campaign that is continued. Each goes to the task with the least work, longest first, and the longest
+tasks start first. The number of cores is asked before each batch, since executors come and go.
 
 A task's answer reaches the driver when the task ends. So when a campaign is interrupted, or a job fails, the tasks
 that ended are committed all the same, even if Spark's Java process has ended, too.
@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from heapq import heapify, heappop, heappush
 from math import ceil
+from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,9 +53,11 @@ TASK_S = 4.0  # what one task should take: Spark computes something around each
 LAST_TASK_S = 1.0  # the same in the last batch, after which cores have nothing to do
 TASKS_PER_SLOT = 2  # at least, in a batch of several runs, so that an unlucky deal evens out
 BATCH_RUNS_MAX = 5000
+REST_MAX = 1.5  # batches; what is left then is one batch
 GROWTH_MAX = 4  # a batch is at most this many times the one before: the first runs may have been short
 UNDER_WAY = 2
-POLL_S = 0.25
+POLL_S = 0.25  # a signal, such as Ctrl-C, waits so long at most
+REPORT_S = 1.0  # between two questions to Spark how far its jobs are
 DIED = "the worker process died while it simulated this run (out of memory?)"
 
 
@@ -88,6 +91,7 @@ class RunExecution:
         worker: Worker = simulate_runs,
         archives: Iterable[str] = (),
         environment: dict[str, str] | None = None,
+        lengths: "Lengths | None" = None,
         on_progress: Callable[[ExecutionState], None] = lambda standing: None,
     ) -> None:
         self._context: SparkContext = session.sparkContext
@@ -96,10 +100,11 @@ class RunExecution:
         self._archives = list(archives)
         self._environment = environment
         self._on_progress = on_progress
-        self._size = 0  # of the last batch, in runs
-        self._lengths = Lengths()
+        self._lengths = lengths or Lengths()  # of runs that are over, perhaps from an earlier execution
+        self._size = BATCH_RUNS_MAX if self._lengths.known else 0  # of the last batch, in runs
         self._committed = 0
         self._failed = 0
+        self._reported_s = monotonic()
 
     def execute(self, runs: pa.Table) -> list[RunOutcome]:
         """Simulates and commits all of `runs` (columns `run_id`, `seed`, `run`, perhaps `point`), and says how they
@@ -118,7 +123,8 @@ class RunExecution:
                     hand_over_signals()  # first: who stops a campaign may have stopped Spark or its workers, too
                     for job in ended:
                         outcomes += self._settle(job, jobs.pop(job), retries)
-                    self._report(jobs.values())
+                    if ended or monotonic() >= self._reported_s + REPORT_S:
+                        self._report(jobs.values())
             except BaseException as error:
                 self._abandon(jobs, error)
                 if isinstance(error, CampaignStoppedError):
@@ -139,9 +145,10 @@ class RunExecution:
             wanted = max(slots, round(BATCH_S * slots / self._lengths.mean_s))
             size = min(BATCH_RUNS_MAX, GROWTH_MAX * self._size, wanted)
         self._size = max(size, slots)
-        runs = [waiting.popleft() for _ in range(min(self._size, len(waiting)))]
+        is_last = len(waiting) <= self._size * (REST_MAX if self._lengths.known else 1)
+        runs = [waiting.popleft() for _ in range(len(waiting) if is_last else self._size)]
         expected_s = sum(map(self._lengths.expected_s, runs)) if self._lengths.known else TASK_S * len(runs)
-        task_s = TASK_S if waiting else LAST_TASK_S
+        task_s = LAST_TASK_S if is_last else TASK_S
         tasks = min(len(runs), max(ceil(expected_s / task_s), slots * TASKS_PER_SLOT))
         return self._batch(number, deal(runs, tasks, self._lengths.expected_s), slots)
 
@@ -199,7 +206,7 @@ class RunExecution:
         self._failed += sum(outcome.failed for outcome in outcomes)
         for outcome in outcomes:
             if outcome.run_id in planned:
-                self._lengths.add(planned[outcome.run_id], outcome.wall_s)
+                self._lengths.add(planned[outcome.run_id].point, outcome.wall_s)
         return outcomes
 
     def _abandon(self, jobs: "dict[Future[list[bytes]], _Batch]", error: BaseException) -> None:
@@ -216,6 +223,7 @@ class RunExecution:
         self._report([])
 
     def _report(self, batches: Iterable["_Batch"]) -> None:
+        self._reported_s = monotonic()
         simulated = running = failed = 0
         slots = 0
         for batch in batches:
@@ -269,9 +277,9 @@ class Lengths:
         self.mean_s = 0.0  # recent runs count more
         self.known = False
 
-    def add(self, run: PlannedRun, wall_s: float) -> None:
-        total, count = self._sums.get(run.point, (0.0, 0))
-        self._sums[run.point] = total + wall_s, count + 1
+    def add(self, point: int, wall_s: float) -> None:
+        total, count = self._sums.get(point, (0.0, 0))
+        self._sums[point] = total + wall_s, count + 1
         self.mean_s = max(1e-3, wall_s if not self.known else 0.98 * self.mean_s + 0.02 * wall_s)
         self.known = True
 

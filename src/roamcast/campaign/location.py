@@ -11,6 +11,7 @@ under a hidden name and then renamed. Nothing else is asked of a file system: no
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from roamcast.errors import ConfigurationError
 HIDDEN = (".", "_")  # names that start so are not data
 _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}  # where Hadoop's name differs from Arrow's
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # the other way round
+_SECRET = re.compile(r"(://[^:/@]*:)[^/@]*@")
 _THREADS = 16  # object stores answer slowly, but many at a time
 
 
@@ -33,7 +35,8 @@ class StoreLocation:
     """Reads and writes the objects below one directory. Names inside are relative, with slashes."""
 
     def __init__(self, place: "str | Path | StoreLocation") -> None:
-        self.text: str = str(place)  # as the user wrote it, but for names of schemes that are Hadoop's
+        # as the user wrote it, but for names of schemes that are Hadoop's
+        self.text: str = place.text if isinstance(place, StoreLocation) else str(place)
         scheme = urlsplit(self.text).scheme if "://" in self.text else ""
         if scheme in _ARROW_SCHEMES:
             self.text = f"{_ARROW_SCHEMES[scheme]}{self.text[len(scheme) :]}"
@@ -43,7 +46,8 @@ class StoreLocation:
         self._scheme = scheme
 
     def __str__(self) -> str:
-        return self.text
+        """For people: without a key that the URI may have."""
+        return _SECRET.sub(r"\1***@", self.text)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -82,7 +86,7 @@ class StoreLocation:
     def path(self) -> Path:
         """The local directory."""
         if not self.is_local:
-            raise ConfigurationError(f"{self.text!r} is not on a local disk")
+            raise ConfigurationError(f"{str(self)!r} is not on a local disk")
         return Path(self._base)
 
     def for_spark(self, name: str = "") -> str:
@@ -199,20 +203,21 @@ class StoreLocation:
 def _opened(text: str, scheme: str) -> tuple[fs.FileSystem, str]:
     if not scheme:
         return fs.LocalFileSystem(), os.path.abspath(text)
+    shown = _SECRET.sub(r"\1***@", text)
     try:
         return fs.FileSystem.from_uri(text)
     except (pa.ArrowException, ValueError, ImportError, OSError) as error:
         reason = str(error).partition("\n")[0]
         if "Unrecognized filesystem type" not in reason:
-            raise ConfigurationError(f"{text!r} cannot be opened: {reason}") from None
+            raise ConfigurationError(f"{shown!r} cannot be opened: {reason}") from None
     try:
         import fsspec  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         known = "file, s3, gs, abfs, hdfs, and others with the package fsspec"
-        raise ConfigurationError(f"{text!r}: the scheme {scheme!r} is unknown; allowed: {known}") from None
+        raise ConfigurationError(f"{shown!r}: the scheme {scheme!r} is unknown; allowed: {known}") from None
     try:
         system, path = fsspec.core.url_to_fs(text)
     except (ValueError, ImportError, OSError) as error:
-        raise ConfigurationError(f"{text!r} cannot be opened: {str(error).partition(chr(10))[0]}") from None
+        raise ConfigurationError(f"{shown!r} cannot be opened: {str(error).partition(chr(10))[0]}") from None
     handler: Any = fs.FSSpecHandler
     return fs.PyFileSystem(handler(system)), path

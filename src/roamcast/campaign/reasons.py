@@ -17,7 +17,10 @@ def worker_died(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The innermost cause: the last line of the worker's traceback, else Java's last cause, else the first line."""
+    """The innermost cause: the last line of the worker's traceback, else Java's last cause or its exception, else the
+    first line."""
+    if "[JAVA_GATEWAY_EXITED]" in str(error):
+        return "Java did not start; its own message is above"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return (_from_python(lines) or _from_java(lines) or lines[0])[:_LENGTH_MAX]
 
@@ -36,4 +39,6 @@ def _from_python(lines: list[str]) -> str:
 
 def _from_java(lines: list[str]) -> str:
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return causes[-1].removeprefix("Caused by: ") if causes else ""
+    if causes:
+        return causes[-1].removeprefix("Caused by: ")
+    return next((line[2:] for line in lines if line.startswith(": ")), "")  # below "An error occurred while calling"

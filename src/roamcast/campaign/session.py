@@ -13,7 +13,9 @@ Roamcast. The workers of an embedded session inherit the driver's import path.
 
 import logging
 import os
+import re
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -33,6 +35,7 @@ from roamcast.errors import ConfigurationError
 
 LOCAL = "local[*]"
 TASK_ATTEMPTS = 4  # embedded sessions do not repeat a failed task unless told
+CONNECT_S = 10.0  # for a master to answer
 GIB = 2**30
 MEMORY_LEAST = 2 * GIB
 MEMORY_SHARE = 0.5  # of the machine, at most: the workers that simulate are processes of their own
@@ -61,8 +64,9 @@ def start_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    master, wanted = _wanted(master, trace_bytes, _submitted(), settings or {})
+    _require_master(master)
     os.environ["JAVA_HOME"] = str(java_home())
-    wanted = _settings(master, trace_bytes) | _submitted() | (settings or {})
     os.environ["PYSPARK_PYTHON"] = executors_python(wanted)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
@@ -126,6 +130,31 @@ def executors_python(settings: dict[str, str]) -> str:
     return settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
+def _wanted(
+    master: str, trace_bytes: int, submitted: dict[str, str], settings: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """The master and the settings. A driver of `spark-submit --master` must not listen on loopback only."""
+    master = submitted.get("spark.master", master)
+    return master, _settings(master, trace_bytes) | submitted | settings
+
+
+def _require_master(master: str) -> None:
+    """Refuses what Spark would refuse after a page of Java, or after a minute."""
+    if not re.fullmatch(r"local|local(-cluster)?\[.+\]|yarn|(spark|k8s)://.+", master):
+        raise ConfigurationError(f"master: {master!r}; allowed: local[N], spark://HOST:PORT, yarn, k8s://URL")
+    heads = [head.rpartition(":") for head in master.removeprefix("spark://").split(",")]
+    if not master.startswith("spark://") or not all(port.isdigit() for _, _, port in heads):
+        return
+    for host, _, port in heads:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+        except OSError as error:
+            refusal = error
+        else:
+            return
+    raise ConfigurationError(f"master: nothing answers at {master}: {refusal}")
+
+
 def _submitted() -> dict[str, str]:
     """What `spark-submit` was told. Without it there is no Java process yet, and nothing to ask."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -163,9 +192,11 @@ def machine_bytes() -> int:
 
 
 def _settings(master: str, trace_bytes: int) -> dict[str, str]:
+    compiler = _BRISK if trace_bytes < TINY_TRACE_BYTES else _THOROUGH
     settings = {
         "spark.driver.memory": f"{driver_memory(trace_bytes, machine_bytes()) // 2**20}m",
-        "spark.driver.defaultJavaOptions": _BRISK if trace_bytes < TINY_TRACE_BYTES else _THOROUGH,
+        "spark.driver.defaultJavaOptions": compiler,
+        "spark.executor.defaultJavaOptions": compiler,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

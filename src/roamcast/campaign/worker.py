@@ -10,10 +10,8 @@ harm that Spark repeats tasks. All rows of a run and kind lie in one file. A run
 has its error.
 """
 
-import gc
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from time import perf_counter
 
 import msgspec
@@ -21,11 +19,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from roamcast.campaign.commits import DONE, FAILED, File, RunOutcome
+from roamcast.campaign.garbage import settle_memory
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.plan import decode_run
 from roamcast.campaign.sealed import digest_of
 from roamcast.campaign.store import Written
-from roamcast.trace.arrow import SCHEMA
+from roamcast.trace.arrow import SCHEMA, batches_by_kind
 from roamcast.trace.files import encoded_by_kind
 from roamcast.trace.rows import run_row
 from roamcast.trace.summary import measure_rows
@@ -76,7 +75,7 @@ def perform(worker: Worker, trace: str, batch: int, owner: str, task: Task) -> b
     """Writes what `worker` makes of the task's runs below `trace`, and answers with what it wrote as JSON."""
     context = TaskContext.get()
     assert context is not None, "only Spark's tasks write"
-    _settle_memory()
+    settle_memory()
     attempt = f"{owner}-{context.partitionId():05}-{context.taskAttemptId()}"
     writer = TaskWriter(StoreLocation(trace), batch, attempt)
     runs = {"run_id": [name for name, _ in task], "run": [text for _, text in task]}
@@ -84,17 +83,6 @@ def perform(worker: Worker, trace: str, batch: int, owner: str, task: Task) -> b
         writer.add(rows)
     writer.flush()
     return msgspec.json.encode(Written(writer.files, writer.runs))
-
-
-@cache
-def _settle_memory() -> None:
-    """Once per process: takes what is loaded out of garbage collection.
-
-    Spark collects garbage after every task. With all of Roamcast's modules loaded, that takes longer than everything
-    else around a simulation.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def simulate_runs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +99,7 @@ def _simulate_one(name: str, text: str) -> Iterator[pa.RecordBatch]:
         if run_id(run) != name:
             raise RuntimeError("this executor has other sources of Roamcast or of the protocol than the driver")
         result = simulate(run)
-        batches = list(result.recorder.batches())
+        batches = list(batches_by_kind(result.recorder.packed()))
         rows = sum(batch.num_rows for batch in batches)
         outcome = outcome_row(name, DONE, result.recorder.trace_hash(), result.wall_s, rows)
         batches += measure_rows(result.recorder).batches()

@@ -119,6 +119,10 @@ def main(arguments: list[str] | None = None) -> None:
         _refuse(str(error))
     except TyperException as error:
         _refuse(_explained(error))
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        _refuse(str(error).partition("\n")[0])  # from Arrow: a store that does not answer, a file that is damaged
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         if missing not in EXTRAS:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roamcast.campaign.commits import is_campaign
+from roamcast.campaign.commits import is_campaign, trace_files
 from roamcast.campaign.location import StoreLocation
 from roamcast.campaign.session import LOCAL, parsed_settings
 from roamcast.campaign.store import Store
@@ -37,14 +37,15 @@ def sql(
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from roamcast.analysis.views import CAMPAIGN_ONLY, named_views, register_views
+    from roamcast.analysis.views import CAMPAIGN_ONLY, VIEWS, named_views, register_views
     from roamcast.campaign.reasons import reason
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints whole stack traces
     wanted = named_views(query)
     if is_campaign(StoreLocation(directory)):
         _refuse_damages(directory, wanted)
-    session = _session(master, remote, parsed_settings(conf or []))
+    size = sum(file.bytes for file in trace_files(directory).files)
+    session = _session(master, remote, size, parsed_settings(conf or []))
     try:
         made = register_views(session, directory, wanted)
         for name in wanted:
@@ -52,11 +53,11 @@ def sql(
                 raise ConfigurationError(f"query: {name!r} is a view of campaigns; {directory!r} holds a single trace")
         found: Any = session.sql(query).toArrow()
     except PySparkException as error:
-        raise ConfigurationError(f"query: {_first_line(error)}") from None
+        hint = f" Views: {', '.join(VIEWS)}." if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND" else ""
+        raise ConfigurationError(f"query: {_first_line(error)}{hint}") from None
     except (Py4JJavaError, OSError) as error:
-        raise ConfigurationError(
-            f"{directory}: cannot be read: {reason(error)}; roamcast campaign verify finds damaged files"
-        ) from None
+        hint = "; roamcast campaign verify finds damaged files" if is_campaign(StoreLocation(directory)) else ""
+        raise ConfigurationError(f"{directory}: cannot be read: {reason(error)}{hint}") from None
     if as_json:
         print_json(found.to_pylist())
         return
@@ -84,11 +85,11 @@ def _refuse_damages(directory: str, views: Iterable[str]) -> None:
         typer.echo(f"roamcast: {missing:,} of {len(planned):,} planned runs are missing from the answer", err=True)
 
 
-def _session(master: str, remote: str, settings: dict[str, str]) -> Any:
+def _session(master: str, remote: str, trace_bytes: int, settings: dict[str, str]) -> Any:
     if not remote:
         from roamcast.campaign.session import start_session
 
-        session = start_session(master, settings=settings)
+        session = start_session(master, trace_bytes=trace_bytes, settings=settings)
         session.sparkContext.setLogLevel("OFF")  # what fails is told in one line
         return session
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from roamcast.analysis.analyse import Analysis
+from roamcast.analysis.analyse import Analysis, confidence_of
 from roamcast.campaign.file import Campaign
 from roamcast.campaign.plan import column_names
 from roamcast.campaign.store import Manifest, RunOutcome, Store
@@ -115,10 +115,15 @@ def _facts(manifest: Manifest, plan: pd.DataFrame, over: list[RunOutcome], now: 
     if stop:
         known_to = f"± {stop.half_width} {MEASURES[stop.measure].unit}" if stop.half_width else f"± {stop.relative:.1%}"
         rule = f", until {MEASURES[stop.measure].title.lower()} is known to {known_to.strip()}"
+    looks = []
+    if stop and stop.looks > 1:
+        level = f"{100 * confidence_of(manifest.campaign):.4g} %"
+        looks = [("intervals", f"{level} each: the rule may look {stop.looks} times, and 95 % holds wherever it stops")]
     return [
         ("runs", f"{len(over):,} of {plan['run_id'].nunique():,}"),
         ("points", f"{plan['point'].nunique()}"),
         ("seeds per point", each + rule),
+        *looks,
         ("simulated in", f"{sum(outcome.wall_s for outcome in over):,.0f} s of one core"),
         ("written", now.strftime("%Y-%m-%d %H:%M UTC")),
     ]

@@ -12,6 +12,7 @@ _UNITS = {
     "m": "m",
 }
 _MINUS = "−"
+_ROUNDING = 1e-9  # of a mean: seeds that differ by less are equal
 
 
 def setting_title(name: str) -> str:
@@ -33,7 +34,7 @@ def number(value: float | None, half_width: float | None = None) -> str:
     """As many digits as the half-width justifies: two of its own; four in all without one."""
     if value is None or math.isnan(value):
         return "–"
-    if half_width is None or not math.isfinite(half_width) or half_width == 0:
+    if half_width is None or not math.isfinite(half_width) or half_width <= _ROUNDING * abs(value):
         return _signed(f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}")
     return _signed(f"{value:,.{_decimals(half_width)}f}")
 
@@ -45,7 +46,7 @@ def with_interval(mean: float | None, low: float | None, high: float | None) -> 
     if low is None or high is None or not math.isfinite(high - low):  # one seed alone has no interval
         return number(mean)
     half_width = (high - low) / 2
-    if half_width == 0:
+    if half_width <= _ROUNDING * abs(mean):
         return f"{number(mean)} ± 0"
     if abs((high + low) / 2 - mean) <= half_width / 10:
         return f"{number(mean, half_width)} ± {half_width:,.{_decimals(half_width)}f}"

@@ -83,31 +83,39 @@ class Rows:
 def rows_of_packed(packed: PackedRows, kinds: tuple[str, ...]) -> Rows:
     """The rows of these kinds."""
     texts = packed.texts
-    wanted = [place for place, text in enumerate(texts) if text in kinds]
-    parts = []  # rows of one batch, which of them are wanted, and the batch's lists
+    wanted = np.array([text in kinds for text in texts], dtype=np.bool_)  # by the place of the kind
+    everywhere = -1  # the fields that all rows have, as bits
+    parts = []  # rows of one batch, which of them are wanted, what these have, and the batch's lists
     for content, lists in packed.parts:
         rows = np.frombuffer(content, ROW)
-        chosen = np.isin(rows["kind"], wanted)
+        chosen = wanted[rows["kind"]]
         if chosen.any():
-            parts.append((rows, chosen, lists))
+            present = rows["present"][chosen]
+            parts.append((rows, chosen, present, lists))
+            everywhere &= int(np.bitwise_and.reduce(present))
 
     def made(name: str) -> ColumnValues:
-        present = _joined([rows["present"][chosen] & _BITS[name] != 0 for rows, chosen, _ in parts], np.bool_)
-        there = None if present.all() else present
-        values = _joined([rows[name][chosen] for rows, chosen, _ in parts], ROW[name])
+        values = _joined([rows[name][chosen] for rows, chosen, _, _ in parts], ROW[name])
+        there = None
+        if not everywhere & _BITS[name]:
+            there = _joined([present & _BITS[name] != 0 for _, _, present, _ in parts], np.bool_)
         if _TYPES[name] == "text":
             return ColumnValues(values, there, texts)
         if _TYPES[name] != "list":
             return ColumnValues(values, there)
-        elements = [_lists_of(rows[name], chosen, np.frombuffer(lists, ELEMENT)) for rows, chosen, lists in parts]
+        elements = [lists_of(rows[name], chosen, np.frombuffer(lists, ELEMENT)) for rows, chosen, _, lists in parts]
         return ColumnValues(values, there, elements=_joined(elements, ELEMENT))
 
-    return Rows(sum(int(chosen.sum()) for _, chosen, _ in parts), made)
+    return Rows(sum(len(present) for _, _, present, _ in parts), made)
 
 
 def _joined(parts: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
-def _lists_of(lengths: npt.NDArray[Any], chosen: Booleans, elements: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return elements if chosen[lengths > 0].all() else elements[np.repeat(chosen, lengths)]
+def lists_of(lengths: npt.NDArray[Any], chosen: Booleans, elements: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The elements of the chosen rows' lists."""
+    with_lists = chosen[lengths > 0]
+    if with_lists.all():
+        return elements
+    return elements[np.repeat(chosen, lengths)] if with_lists.any() else elements[:0]

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +26,13 @@ from roamcast.trace.arrow import SCHEMA, table_of_kind
 
 _KIND_COLUMN = SCHEMA.get_field_index("kind")
 _ABOUT = "_run.json"
+_REPEATING = [
+    f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+    for field in SCHEMA
+    if not pa.types.is_floating(field.type)
+]
+"""Columns worth a dictionary, by their names in Parquet. Times and latencies hardly repeat: with one, files are larger
+and take longer to write."""
 
 SCHEMA_VERSION = 1
 """Of `roamcast.trace.schema`. A new column that may be null does not change it: older files have nulls there."""
@@ -62,9 +70,14 @@ class TraceWriter:
 
 def encoded_by_kind(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Buffer, int]]:
     """For each kind that occurs in `batches`: its name, a Parquet file of its rows, and how many there are."""
-    table = pa.Table.from_batches(list(batches), schema=SCHEMA)
-    for kind in sorted(map(str, table["kind"].unique().to_pylist())):
-        rows = table_of_kind(table, kind).remove_column(_KIND_COLUMN)
+    found: dict[str, list[pa.Table]] = {}
+    for batch in batches:
+        rows = pa.Table.from_batches([batch], schema=SCHEMA)
+        kinds = list(map(str, rows["kind"].unique().to_pylist()))
+        for kind in kinds:
+            found.setdefault(kind, []).append(rows if len(kinds) == 1 else table_of_kind(rows, kind))
+    for kind in sorted(found):
+        rows = pa.concat_tables(found[kind]).remove_column(_KIND_COLUMN)
         yield kind, encoded(rows), rows.num_rows
 
 
@@ -72,7 +85,8 @@ def encoded(rows: pa.Table) -> pa.Buffer:
     """A Parquet file."""
     sink = pa.BufferOutputStream()
     noted = rows.replace_schema_metadata({"roamcast_schema_version": str(SCHEMA_VERSION)})
-    pq.write_table(noted, sink, compression="zstd", write_page_checksum=True, write_statistics=False)
+    write: Any = pq.write_table  # its types know no list of columns
+    write(noted, sink, compression="zstd", write_page_checksum=True, write_statistics=False, use_dictionary=_REPEATING)
     return sink.getvalue()
 
 
