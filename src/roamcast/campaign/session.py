@@ -36,6 +36,7 @@ from roamcast.errors import ConfigurationError
 LOCAL = "local[*]"
 TASK_ATTEMPTS = 4  # embedded sessions do not repeat a failed task unless told
 CONNECT_S = 10.0  # for a master to answer
+SLEEP_MAX = "36000s"  # an embedded session survives that its machine sleeps as long
 GIB = 2**30
 MEMORY_LEAST = 2 * GIB
 MEMORY_SHARE = 0.5  # of the machine, at most: the workers that simulate are processes of their own
@@ -218,4 +219,6 @@ def _settings(master: str, trace_bytes: int) -> dict[str, str]:
     }
     if is_local(master):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        # Driver and executor are one process, and a machine that sleeps stops both: no reason to give the executor up.
+        settings |= {"spark.network.timeout": SLEEP_MAX, "spark.executor.heartbeatInterval": "600s"}
     return settings
