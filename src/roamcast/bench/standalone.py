@@ -4,7 +4,7 @@ A master and its workers are processes of their own. They end with the `with` bl
 """
 
 import os
-import socket
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +32,6 @@ def standalone_cluster(
     """
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
     environment = _environment() | (environment or {})
-    port = _free_port()
-    master = f"spark://{HOST}:{port}"
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, *options: str) -> None:
@@ -43,8 +41,8 @@ def standalone_cluster(
         started.append(running)
 
     try:
-        start("Master", "--port", str(port))
-        _wait_for(port, started[0])
+        start("Master", "--port", "0")
+        master = _url_of_master(directory / "Master0.log", started[0])
         for number in range(workers):
             own = directory / f"worker{number}"
             start("Worker", "--cores", str(cores), "--memory", "1g", "--work-dir", str(own), master)
@@ -64,19 +62,12 @@ def _environment() -> dict[str, str]:
     return own | {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": HOST} | _DAEMONS
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
+def _url_of_master(log: Path, process: "subprocess.Popen[bytes]") -> str:
+    """Its own word: a port that looked free may be another's by the time it starts."""
     give_up = monotonic() + PATIENCE_S
     while process.poll() is None and monotonic() < give_up:
-        with socket.socket() as probe:
-            probe.settimeout(1)
-            if probe.connect_ex((HOST, port)) == 0:
-                return
+        said = re.search(rf"Starting Spark master at (spark://{HOST}:\d+)\n", log.read_text(encoding="utf-8"))
+        if said:
+            return said.group(1)
         sleep(0.1)
     raise RoamcastError("the master of the standalone cluster did not start")
