@@ -57,8 +57,14 @@ def test_what_is_done_at_once_runs_more_often() -> None:
     assert [measurement.runs for measurement in measured] == [3, 6, 15]
 
 
+def test_where_one_run_is_enough_short_ones_are_repeated_all_the_same() -> None:
+    load = Named("unicast", flood_load(5, 2.0, 1), runs=1)
+    slow, quick = compare([pretender("slow", 20.0), pretender("quick", 0.1)], [load], lambda line: None).measurements
+    assert (slow.runs, quick.runs) == (1, 6)
+
+
 def test_without_ns3_there_is_no_ratio() -> None:
-    load = Named("flood", flood_load(5, 2.0, 1), runs=1)
+    load = Named("flood", flood_load(5, 2.0, 1), runs=1, short_again=False)
     (row,) = table(compare([pretender("other", 1.0)], [load], lambda line: None))
     assert row[4] == "–"
 

@@ -44,6 +44,7 @@ class Named(NamedTuple):
     title: str
     load: Load
     runs: int
+    short_again: bool = True  # whether short runs are repeated
 
 
 class Measurement(msgspec.Struct, frozen=True):
@@ -103,14 +104,14 @@ def loads(sizes: Iterable[int], duration_s: float | None, layouts: Iterable[Path
     named = []
     for nodes in sizes:
         lasts_s = duration_s or DURATIONS_S.get(nodes, 10.0)
-        named.append(Named(flood_title(nodes), flood_load(nodes, lasts_s, LAYOUT_SEED), runs))
+        named.append(Named(flood_title(nodes), flood_load(nodes, lasts_s, LAYOUT_SEED), runs, runs > 1))
     for path in layouts:
         layout = read_layout(path)
         if "unicast" not in layout:
             raise ConfigurationError(f"{path}: field 'unicast' is missing")
         for rate in sorted({run["packets_per_s_per_node"] for run in layout["unicast"]["ns3"]}):
             title = f"unicast, {path.stem}, {rate:g}/s"
-            named.append(Named(title, unicast_load(layout, rate, LAYOUT_SEED), 1))
+            named.append(Named(title, unicast_load(layout, rate, LAYOUT_SEED), 1, runs > 1))
     return named
 
 
@@ -133,7 +134,7 @@ def _take_turns(
     contestants: list[Simulator], named: Named, path: Path, tell: Callable[[str], None]
 ) -> list[list[dict[str, Any]]]:
     answers: list[list[dict[str, Any]]] = [[] for _ in contestants]
-    runs_max = 1 if named.runs == 1 else max(named.runs, RUNS_MAX)
+    runs_max = max(named.runs, RUNS_MAX) if named.short_again else named.runs
     for seed in range(1, runs_max + 1):
         for simulator, so_far in zip(contestants, answers, strict=True):
             if so_far and so_far[-1]["wall_s"] > LONG_S:
