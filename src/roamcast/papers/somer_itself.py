@@ -381,6 +381,8 @@ FIGURE_PROCESSING = Figure(
     quick=slow_nodes(quick(_awareness(**FIXED_ROOTS), _root_costs(COSTS_S), nodes=80)),
     paper_scale=slow_nodes(full(_awareness(**FIXED_ROOTS), _root_costs(PAPER_COSTS_S), nodes=250)),
     quick_note="80 nodes, 160 s, three costs.",
+    sparse=slow_nodes(full(_awareness(**FIXED_ROOTS), _root_costs(COSTS_S), nodes=250)),
+    sparse_note="Three of seven costs.",
     curves=_AWARE_CURVES,
     x="root_s",
     shown=gain_by_size,
