@@ -89,7 +89,7 @@ def test_a_verdict_needs_the_whole_interval(low: float | None, high: float | Non
 
 def test_judging_says_what_was_asked() -> None:
     claim = Claim("a is large", "2", lambda values: values["a"][1.0], at_least(3), finding="it is not")
-    (judgement,) = judge(sample({("a", 1.0): [2.0, 2.1, 1.9]}), [claim])
+    ((judgement, _),) = judge(sample({("a", 1.0): [2.0, 2.1, 1.9]}), [claim])
     assert (judgement.verdict, judgement.required, judgement.finding) == ("fails", "at least 3", "it is not")
 
 
