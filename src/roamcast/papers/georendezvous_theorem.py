@@ -179,10 +179,11 @@ def theorem_figure(
         title="How likely a random rendezvous node lies well, and theorem 3.1's bound",
         paper="georendezvous",
         section="section 3, theorem 3.1",
-        setting="Uniform static nodes with 45 neighbours each. A rendezvous node lies well for a pair of nodes l hops "
-        "apart if the path over it has at most l + 2 k l hops; the probability is over all pairs and all rendezvous "
-        "nodes of a network, in networks of more than 600 nodes over the pairs of 600 of them with all. The bound uses "
-        "the network's own growth constant, mean distance and diameter.",
+        setting="The theorem: in a network in which no node has more than c times as many others within 2 r hops as "
+        "within r, a path of l hops over a random rendezvous node has at most l + 2 k l hops with probability "
+        "c^(log2(k E[l] / L) - 1) or more, where L is the network's diameter. Measured over all pairs and all "
+        "rendezvous nodes of uniform static networks with 45 neighbours per node, with more than 600 nodes over the "
+        "pairs of 600 of them with all others; c, E[l] and L are each network's own.",
         quick=_campaign(seeds, quick_sizes),
         sparse=_campaign(seeds, sparse_sizes),
         paper_scale=_campaign(seeds, paper_sizes),
