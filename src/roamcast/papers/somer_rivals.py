@@ -144,9 +144,9 @@ def leads(values: Values, setting: str, rivals: Iterable[str]) -> dict[X, float]
 
 _LATENCY = (
     "SOMER is 44, 63 and 64 % timelier than PS-MAODV (table) with 50, 150 and 250 nodes: the thesis' lead in small "
-    "networks, two thirds of it in large ones. Typical events are as fast in both. Over the eight seeds that all points "
-    "have, the medians are 19, 46 and 71 against 19, 47 and 75 ms, so the means differ in their tails. An event that "
-    "meets a broken link waits for a new parent and arrives late; a copy between trees whose route has ended is "
+    "networks, two thirds of it in large ones. Typical events are as fast in both. Over the eight seeds that all "
+    "points have, the medians are 19, 46 and 71 against 19, 47 and 75 ms, so the means differ in their tails. An event "
+    "that meets a broken link waits for a new parent and arrives late; a copy between trees whose route has ended is "
     "dropped, which a mean over deliveries rewards. SOMER delivers 71, 63 and 58 % of what was due, PS-MAODV (table) "
     "70, 65 and 61 %. Counting losses SOMER is ahead all the same (somer-deadline). PS-MAODV (tuned) is slow by this "
     "measure because it delivers 89, 87 and 85 %: it hands events up to 6 s old to children that attach. With 250 "
@@ -156,8 +156,8 @@ _DSAPST = (
     "In every setting DSAPST is faster than PS-MAODV and SP-COMBO here, and it delivers more; with 50 nodes and the "
     "periods of the table it is even faster than SOMER, 108 against 116 ms. Its nodes ask for better parents at every "
     "refresh, so they know other parents when they lose theirs. The thesis does not say how it implemented DSAPST, and "
-    "the protocol's own paper gives no rule for lost parents. The keep-alive that an earlier version of ours had is not "
-    "the reason: it is gone."
+    "the protocol's own paper gives no rule for lost parents. The keep-alive that an earlier version of ours had is "
+    "not the reason: it is gone."
 )
 _FAILING = (
     "Flooding delivers 82 % where 12 % of 80 nodes fail, so 75 % would be nine tenths of what can be delivered at "
@@ -172,10 +172,10 @@ _FAILING = (
 _ADVERTISED = (
     "Events themselves take as many frames in both: with 50, 150 and 250 nodes SOMER's publications and crossings are "
     "12.8, 105 and 276 thousand frames, PS-MAODV's (table) publications 12.0, 102 and 281 thousand. The excess is the "
-    "advertisements of roots and the announcements to them, which carry subscriptions and so count as publish/subscribe "
-    "messages: 7.8, 78 and 203 thousand. They are periodic and cost the same however much is published, so the excess "
-    "falls to 10 % where about seven times as much is published; the thesis gives no rate. A root already relays what "
-    "arrives within half a second together, and spares roots that have it."
+    "advertisements of roots and the announcements to them, which carry subscriptions and so count as "
+    "publish/subscribe messages: 7.8, 78 and 203 thousand. They are periodic and cost the same however much is "
+    "published, so the excess falls to 10 % where about seven times as much is published; the thesis gives no rate. A "
+    "root already relays what arrives within half a second together, and spares roots that have it."
 )
 _AS_AT_LOW_LOAD = "The reason is that of somer-6.7: the advertisements of roots."
 
