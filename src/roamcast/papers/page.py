@@ -57,7 +57,7 @@ def chart(summary: Summary) -> dict[str, Any]:
             told = [each for each in variants if each]
             dashed["legend"] = {
                 "title": None,
-                "orient": "top",
+                "orient": "bottom",
                 "values": told,
                 "symbolType": "stroke",
                 "symbolSize": 400,
