@@ -61,6 +61,15 @@ def _rises(curve: str, density: float, side: str, finding: str = "") -> Claim:
     )
 
 
+_MORE_ROOTS = (
+    "With 12 % of roots events take 12 % less time than with 9 %, and causal graphs, too. What the thesis puts against "
+    "more roots, the effort of getting from root to root, is small here, at a load that leaves most of the channel "
+    "free. That 5 % is slower stays undecided because of a fault of ours, which this figure brings to light. Events "
+    "that a node publishes before it has ever been in a tree wait without limit; others wait for a parent for 4 s at "
+    "most. With roots fixed this can be minutes. Of 16 networks with 5 % one has two such nodes, whose events arrive "
+    "after up to 272 s: graphs take 11.9 s on average there, and 0.2 to 0.5 s in the others."
+)
+
 FIGURE_6_1 = Figure(
     id="somer-6.1",
     title="Delivery time over the density of roots, roots fixed",
@@ -92,18 +101,10 @@ FIGURE_6_1 = Figure(
     y_title="delivery time over its minimum",
     x_format="%",
     claims=(
-        _rises(SINGLE, 0.05, "fewer"),
-        _rises(
-            SINGLE,
-            0.12,
-            "more",
-            finding="With 120 nodes more roots always help: delivery takes 1.77 times its minimum with 3 % of "
-            "roots, 1.26 with 9 %, 1.18 with 12 %, and has its minimum with 18 %, the most that was simulated. What "
-            "the thesis puts against it, the effort of getting from root to root, is small here: eleven roots with "
-            "9 % and fourteen with 12 %, at a load that leaves most of the channel free.",
-        ),
-        _rises(WHOLE_GRAPH, 0.05, "fewer"),
-        _rises(WHOLE_GRAPH, 0.12, "more"),
+        _rises(SINGLE, 0.05, "fewer", _MORE_ROOTS),
+        _rises(SINGLE, 0.12, "more", _MORE_ROOTS),
+        _rises(WHOLE_GRAPH, 0.05, "fewer", _MORE_ROOTS),
+        _rises(WHOLE_GRAPH, 0.12, "more", _MORE_ROOTS),
     ),
 )
 
