@@ -6,7 +6,7 @@ import pandas as pd
 from roamcast.campaign.plan import Point
 from roamcast.papers.estimate import Observations, judge
 from roamcast.papers.figure import Claim, Curve, Values, X, at_least, least
-from roamcast.papers.needs import cells_of, places_of, points_with
+from roamcast.papers.needs import cells_of, places_of, points_at, points_with
 from roamcast.world.scenario import Run, Scenario
 
 VALUES: Values = {"a": {1.0: 2.0, 2.0: 3.0}, "b": {1.0: 5.0, 2.0: 4.0}, "c": {1.0: 0.0, 2.0: 1.0}}
@@ -40,6 +40,11 @@ def test_points_are_found_by_contender_and_place() -> None:
     curves = [Curve("a", "somer", "latency_ms_mean"), Curve("b", "odmrp", "latency_ms_mean", where={"alpha": "2"})]
     points = [point("somer", nodes="50"), point("somer", nodes="250"), point("odmrp", nodes="50", alpha="1")]
     assert points_with([("a", 50.0), ("b", 50.0)], curves, "nodes", points) == points[:1]
+
+
+def test_points_are_found_by_place_alone_where_curves_are_computed() -> None:
+    points = [point("somer", nodes="50"), point("odmrp", nodes="50"), point("somer", nodes="250"), point("oracle")]
+    assert points_at([("frames", 50.0)], "nodes", points) == points[:2]
 
 
 def observed(first: float, second: float, seeds_of_second: int) -> Observations:

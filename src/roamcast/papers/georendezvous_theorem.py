@@ -190,6 +190,7 @@ def theorem_figure(
         quick_note="Networks of up to 600 nodes.",
         sparse_note="Networks of 80, 600 and 3000 nodes.",
         rows=theorem_rows,
+        x="nodes",
         x_title="nodes",
         y_title="probability",
         claims=(

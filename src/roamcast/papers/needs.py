@@ -51,6 +51,12 @@ def points_with(cells: Iterable[Cell], curves: Iterable[Curve], x: str, points: 
     return [point for point in points if any(_shows(curve, x, point, wanted) for curve in curves)]
 
 
+def points_at(cells: Iterable[Cell], x: str, points: Iterable[Point]) -> list[Point]:
+    """The points at the places of these values, whatever their curves."""
+    wanted = {place for _, place in cells}
+    return [point for point in points if x in point.settings and _number(point.settings[x]) in wanted]
+
+
 def _shows(curve: Curve, x: str, point: Point, cells: set[Cell]) -> bool:
     if point.label != curve.contender or x not in point.settings:
         return False

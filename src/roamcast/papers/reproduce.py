@@ -1,9 +1,9 @@
 """Reproducing a figure: its campaign on Spark, its estimates, its files.
 
 Seeds are simulated in rounds until every claim is decided or the paper's number of runs is reached (`sequential`). Only
-points that an undecided claim needs go on to the next round, where the figure's curves tell which these are. After each
-round all files below are written again, so an interruption loses only the runs under way, and the same
-command continues.
+points that an undecided claim needs go on to the next round, where the figure tells by its curves or by the setting on
+its axis which these are. After each round all files below are written again, so an interruption loses only the runs
+under way, and the same command continues.
 
     DIR/somer-6.5-quick/campaign.toml       what was run; `roamcast campaign run` takes it too
     DIR/somer-6.5-quick/campaign/           the campaign's directory: resumed if it is there. Figures that show the same
@@ -33,7 +33,7 @@ from roamcast.campaign.worker import simulate_runs
 from roamcast.errors import ConfigurationError
 from roamcast.papers.estimate import Judgement, Observations, draw, judge
 from roamcast.papers.figure import Figure, Scale
-from roamcast.papers.needs import Cell, points_with
+from roamcast.papers.needs import Cell, points_at, points_with
 from roamcast.papers.page import write_pages
 from roamcast.papers.sequential import planned
 from roamcast.papers.sources import sources_of
@@ -124,9 +124,11 @@ class Reproduction:
         nothing."""
         ours = [each for each in judgements if each.claim.of_paper] or judgements
         needs = [each.needs for each in ours]
-        if self.figure.rows is not None or None in needs:
+        if None in needs or not self.figure.x:
             return points
         cells = frozenset[Cell]().union(*(each for each in needs if each is not None))
+        if self.figure.rows is not None:
+            return points_at(cells, self.figure.x, points)
         return points_with(cells, self.figure.curves, self.figure.x, points)
 
     def _kept(self, summary: Summary) -> Summary:
