@@ -397,6 +397,9 @@ def _figure_3d() -> Figure:
                 reported="nearly the same near 8 subscribers",
                 statistic=lambda values: _ratio(values, 8),
                 region=between(0.85, 1.15),
+                finding="At eight subscribers the tree through eight points has 13 % fewer links. With straight lines "
+                "instead of routes it would be 18 % shorter (a test holds that), so geometry favours eight points at "
+                "any number of subscribers. That nearly the same means within 15 % is our reading.",
             ),
             Claim(
                 "Beyond, eight points become better and better: by how much the ratio falls from 8 to 32 subscribers",
