@@ -178,7 +178,10 @@ _ADVERTISED = (
     "published, so the excess falls to 10 % where about seven times as much is published; the thesis gives no rate. A "
     "root already relays what arrives within half a second together, and spares roots that have it."
 )
-_AS_AT_LOW_LOAD = "The reason is that of somer-6.7: the advertisements of roots."
+_AS_AT_LOW_LOAD = (
+    "The reason is that of somer-6.7: the advertisements of roots cost the same at any load. With four times as much "
+    "published they weigh a quarter as much, so the excess is smaller than there."
+)
 
 _SIZES_NOTE = "50, 150 and 250 nodes, 160 s."
 _SPARSE_NOTE = "Three of eleven sizes: 50, 150 and 250 nodes."
