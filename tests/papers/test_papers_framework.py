@@ -89,7 +89,7 @@ def test_a_verdict_needs_the_whole_interval(low: float | None, high: float | Non
 
 def test_judging_says_what_was_asked() -> None:
     claim = Claim("a is large", "2", lambda values: values["a"][1.0], at_least(3), finding="it is not")
-    (judgement,) = judge(sample({("a", 1.0): [2.0, 2.1, 1.9]}), [claim])
+    ((judgement, _),) = judge(sample({("a", 1.0): [2.0, 2.1, 1.9]}), [claim])
     assert (judgement.verdict, judgement.required, judgement.finding) == ("fails", "at least 3", "it is not")
 
 
@@ -269,6 +269,25 @@ def test_a_figure_stops_when_its_claims_are_decided_and_resumes_where_it_stopped
     assert (again.looks, again.seeds) == ((8, 16), 16)
     assert [claim.verdict for claim in again.claims] == ["fails", "undecided"]
     assert again.command.endswith("--most 20")
+
+
+def test_only_what_an_undecided_claim_needs_gets_more_seeds(spark: SparkSession, tmp_path: Path) -> None:
+    figure = small_figure()
+    tables = figure.quick | {"seeds": 40}
+    figure = msgspec.structs.replace(figure, quick=tables, paper_scale=tables)
+    (_, at_first) = Reproduction(figure, "quick", tmp_path, master="local[2]").run(spark).claims
+    assert at_first.estimate.value is not None
+    by_a_hair = msgspec.structs.replace(figure.claims[1], region=at_least(at_first.estimate.value))
+    summary = Reproduction(
+        msgspec.structs.replace(figure, claims=(figure.claims[1], by_a_hair)),
+        "quick",
+        tmp_path,
+        master="local[2]",
+        most=16,
+    ).run(spark)
+    assert summary.runs == 8 * 4 + 8 * 2  # only the two points at 12 nodes went on
+    assert (summary.seeds, summary.seeds_fewest, summary.seeds_text) == (16, 8, "8 to 16")
+    assert summary.claims[0].verdict == "fails"
 
 
 def test_a_result_is_older_when_a_part_of_its_sources_changed() -> None:

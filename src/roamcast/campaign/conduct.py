@@ -1,11 +1,12 @@
 """Conducting a campaign: from its file to a place that holds every run.
 
-With fixed seeds there is one round, or those that the caller asks for (`Looks`). With a stopping rule there are rounds
-of `batch` seeds: after each, the places at which some point is not known precisely enough get another round, all
-contenders of a place together, so that their differences stay paired. Whether a place goes on depends only on runs of
-earlier rounds, so a campaign that was interrupted and resumed makes the same decisions as one that was not.
+With fixed seeds there is one round. With a stopping rule there are rounds of `batch` seeds: after each, the places at
+which some point is not known precisely enough get another round, all contenders of a place together, so that their
+differences stay paired. Whether a place goes on depends only on runs of earlier rounds, so a campaign that was
+interrupted and resumed makes the same decisions as one that was not.
 
-The analysis says how precise a point is: it comes in as a function.
+The analysis says how precise a point is: it comes in as a function. The figures of papers have rounds and a rule of
+their own (`papers/reproduce.py`).
 """
 
 import os
@@ -36,13 +37,6 @@ from roamcast.form import source_digest
 
 Precise = Callable[[Stop, list[str]], set[int]]
 """Given a rule and the runs that count so far, the points whose mean is known precisely enough."""
-
-
-class Looks(NamedTuple):
-    """Fixed seeds in rounds: after each, the caller looks whether they are enough."""
-
-    rounds: Sequence[Sequence[int]]  # the seeds that each round adds
-    enough: Callable[[], bool]  # asked when a round is committed and the plan holds all rounds so far
 
 
 class Progress(NamedTuple):
@@ -107,7 +101,6 @@ class Conductor:
         session: SparkSession,
         *,
         precise: Precise,
-        looks: Looks | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         on_damage: Callable[[list[Damage]], None] = lambda damages: None,
         tell: Callable[[str], None] = lambda line: None,
@@ -124,7 +117,7 @@ class Conductor:
             before = set(over)
             chosen: list[tuple[Point, int]] = []
             going_on = self._points
-            for seeds in looks.rounds if looks else self._rounds():
+            for seeds in self._rounds():
                 chosen += replicates(going_on, seeds)
                 plan = plan_table(self.campaign, chosen)
                 self.store.write_plan(plan)
@@ -152,9 +145,8 @@ class Conductor:
                     on_progress=report,
                 )
                 over |= {outcome.run_id: outcome for outcome in execution.execute(missing)}
-                if looks is None:
-                    going_on = self._imprecise(going_on, precise, list(planned))
-                if not going_on or (looks is not None and looks.enough()):
+                going_on = self._imprecise(going_on, precise, list(planned))
+                if not going_on:
                     break
             try:
                 refresh(self.store)

@@ -10,21 +10,24 @@ combined, as the extreme of their ends. That is right on one side: the least val
 unless the low end of the true least one misses. On the other side any of the m values can mislead, so the ends there
 are those of intervals that miss m times more rarely.
 
-Where a figure was looked at several times, `sequential` says what its intervals
-mean.
+Where a figure was looked at several times, `sequential` says what its intervals mean. Points that only decided claims
+need have fewer seeds than others then. A claim is judged at the looks for which all its values have their seeds.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
 from math import isfinite, nan
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from roamcast.analysis.intervals import jackknife
-from roamcast.analysis.student import CONFIDENCE
+from roamcast.analysis.student import CONFIDENCE, quantile
 from roamcast.papers.figure import Bounds, Claim, Extreme, Places, Shape, Values, X
+from roamcast.papers.needs import Cell, Cells, cells_of, places_of
 
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -51,6 +54,11 @@ class Observations:
         self._parts = parts[self.seeds].to_numpy(dtype=np.float64)
         self._weights = weights[self.seeds].to_numpy(dtype=np.float64)
 
+    def counts(self) -> dict[Cell, int]:
+        """How many seeds each curve has at each x."""
+        counted = np.isfinite(self._parts).sum(axis=1)
+        return {cell: int(count) for cell, count in zip(self._keys, counted, strict=True)}
+
     def among(self, seeds: Iterable[int]) -> "Observations":
         """The observations of these seeds alone."""
         wanted = set(seeds)
@@ -75,14 +83,12 @@ class Observations:
         self, functions: Iterable[Callable[[Values], float]], confidence: float = CONFIDENCE
     ) -> list[Estimate]:
         """What each function makes of the values, with its interval."""
-        asked = list(functions)
-        whole = self.values()
-        parts = [self.values(without) for without in range(len(self.seeds))] if len(self.seeds) > 1 else []
+        look = _Look(self, self.seeds, ())
         return [
-            _extreme(ask, whole, parts, confidence)
+            _combined(ask, _placed(ask, look, confidence))
             if isinstance(ask, Extreme)
-            else _jackknife(_number(ask, whole), [_number(ask, part) for part in parts], confidence)
-            for ask in asked
+            else _asked(ask, look, confidence)
+            for ask in functions
         ]
 
 
@@ -111,7 +117,43 @@ def draw(sample: Observations, shape: Shape, confidence: float = CONFIDENCE) -> 
     shown = shape(sample.values())
     places = [(curve, x) for curve, course in shown.items() for x in _ordered(course)]
     found = sample.estimates((_Place(shape, curve, x) for curve, x in places), confidence)
+    counts = sample.counts()
+    if min(counts.values()) < len(sample.seeds):
+        needs = places_of(partial(_flat, shape), sample.values())
+        fewest = [min((counts[cell] for cell in needs.get(place, ())), default=len(sample.seeds)) for place in places]
+        found = [_widened(each, n, len(sample.seeds), confidence) for each, n in zip(found, fewest, strict=True)]
     return [CurvePoint(curve, x, estimate) for (curve, x), estimate in zip(places, found, strict=True)]
+
+
+def _flat(shape: Shape, values: Values) -> dict[Cell, float]:
+    return {(curve, x): value for curve, course in shape(values).items() for x, value in course.items()}
+
+
+def _widened(estimate: Estimate, fewest: int, seeds: int, confidence: float) -> Estimate:
+    """The interval as it is if the least known of the values behind it has this many of the seeds."""
+    if estimate.value is None or estimate.low is None or estimate.high is None or not 2 <= fewest < seeds:
+        return estimate
+    factor = quantile(fewest - 1, confidence) / quantile(seeds - 1, confidence)
+    low, high = (estimate.value + factor * (end - estimate.value) for end in (estimate.low, estimate.high))
+    return Estimate(estimate.value, low, high)
+
+
+class Judgement(NamedTuple):
+    """A judged claim, and which values it still needs from more seeds: none if it is decided, `None` for all."""
+
+    claim: JudgedClaim
+    needs: Cells | None
+
+
+class _Look:
+    """The values after a look, with those that the jackknife needs."""
+
+    def __init__(self, sample: Observations, seeds: Sequence[int], before: Sequence[int]) -> None:
+        part = sample.among(seeds)
+        self.whole = part.values()
+        self.parts = [part.values(without) for without in range(len(part.seeds))] if len(part.seeds) > 1 else []
+        fresh = sample.among(set(seeds) - set(before)).counts()
+        self.observed = {cell for cell, count in fresh.items() if count}  # under seeds that are new at this look
 
 
 def judge(
@@ -121,30 +163,52 @@ def judge(
     looks: Sequence[Sequence[int]] = (),
     confidence: float = CONFIDENCE,
     last: bool = True,
-) -> list[JudgedClaim]:
+) -> list[Judgement]:
     """The claims after looks at these seeds, each with the confidence of one look; without looks, once at all seeds.
 
     `last`: there will be no more looks, so also an estimate without width decides.
     """
-    asked = list(claims)
-    parts = [sample.among(seeds) for seeds in looks] or [sample]
-    by_look = [part.estimates((claim.statistic for claim in asked), confidence) for part in parts]
-    judged = []
-    for at, claim in enumerate(asked):
-        ours = together([estimates[at] for estimates in by_look])
-        told = verdict(ours, claim.region) if last or has_width(ours) else "undecided"
-        judged.append(
-            JudgedClaim(
-                statement=claim.statement,
-                reported=claim.reported,
-                required=str(claim.region),
-                estimate=ours,
-                verdict=told,
-                finding=claim.finding,
-                of_paper=claim.of_paper,
-            )
-        )
-    return judged
+    seeds = list(looks) or [sample.seeds]
+    taken = [_Look(sample, now, before) for now, before in zip(seeds, [[], *seeds], strict=False)]
+    return [_judged(claim, taken, confidence, last=last) for claim in claims]
+
+
+def _judged(claim: Claim, looks: Sequence[_Look], confidence: float, *, last: bool) -> Judgement:
+    ask = claim.statistic
+    if isinstance(ask, Extreme):
+        needs = places_of(ask.places, looks[0].whole)
+        by_look = [_placed(ask, look, confidence) for look in looks]
+        parts = {
+            place: together([found[place] for found in by_look[: _complete(looks, cells)]])
+            for place, cells in needs.items()
+        }
+        ours = _combined(ask, parts)
+        told = _told(ours, claim, last=last)
+        opened = [cells for place, cells in needs.items() if _told(parts[place], claim, last=last) == "undecided"]
+        cells = frozenset[Cell]().union(*(opened or needs.values()))
+    else:
+        cells = cells_of(ask, looks[0].whole)
+        ours = together([_asked(ask, look, confidence) for look in looks[: _complete(looks, cells)]])
+        told = _told(ours, claim, last=last)
+    judged = JudgedClaim(
+        statement=claim.statement,
+        reported=claim.reported,
+        required=str(claim.region),
+        estimate=ours,
+        verdict=told,
+        finding=claim.finding,
+        of_paper=claim.of_paper,
+    )
+    return Judgement(judged, (cells or None) if told == "undecided" else frozenset())
+
+
+def _complete(looks: Sequence[_Look], cells: Cells) -> int:
+    """How many looks there are before one for which some of these values got no new seeds; at least one."""
+    return max(1, len(list(takewhile(lambda look: cells <= look.observed, looks))))
+
+
+def _told(estimate: Estimate, claim: Claim, *, last: bool) -> Verdict:
+    return verdict(estimate, claim.region) if last or has_width(estimate) else "undecided"
 
 
 def together(looks: Sequence[Estimate]) -> Estimate:
@@ -192,6 +256,10 @@ def _number(ask: Callable[[Values], float], values: Values) -> float:
         return nan
 
 
+def _asked(ask: Callable[[Values], float], look: _Look, confidence: float) -> Estimate:
+    return _jackknife(_number(ask, look.whole), [_number(ask, part) for part in look.parts], confidence)
+
+
 def _jackknife(whole: float, parts: list[float], confidence: float) -> Estimate:
     if not isfinite(whole):
         return Estimate(None)
@@ -199,22 +267,29 @@ def _jackknife(whole: float, parts: list[float], confidence: float) -> Estimate:
     return Estimate(whole) if found.n < 2 else Estimate(whole, found.low, found.high)
 
 
-def _extreme(ask: Extreme, whole: Values, parts: list[Values], confidence: float) -> Estimate:
-    """The extreme with an interval that allows for having chosen it from several."""
-    centre = _numbers(ask.places, whole)
-    left = [_numbers(ask.places, part) for part in parts]
-    if not centre or not all(map(isfinite, centre.values())):
+def _placed(ask: Extreme, look: _Look, confidence: float) -> dict[Any, Estimate]:
+    """Each of the values with an interval that allows for the extreme's being chosen from them."""
+    centre = _numbers(ask.places, look.whole)
+    left = [_numbers(ask.places, part) for part in look.parts]
+    cautious = 1 - (1 - confidence) / max(1, len(centre))
+    found = {}
+    for place, value in centre.items():
+        parts = [part.get(place, nan) for part in left]
+        sure, unsure = (_jackknife(value, parts, level) for level in (confidence, cautious))
+        low, high = (sure.low, unsure.high) if ask.which == "least" else (unsure.low, sure.high)
+        found[place] = Estimate(sure.value, low, high)
+    return found
+
+
+def _combined(ask: Extreme, placed: Mapping[Any, Estimate]) -> Estimate:
+    """The extreme of values with their intervals."""
+    values = [each.value for each in placed.values() if each.value is not None]
+    if not values or len(values) < len(placed):
         return Estimate(None)
-    cautious = 1 - (1 - confidence) / len(centre)
-    sure, unsure = (
-        [_jackknife(value, [part.get(place, nan) for part in left], level) for place, value in centre.items()]
-        for level in (confidence, cautious)
-    )
-    lows, highs = (sure, unsure) if ask.which == "least" else (unsure, sure)
-    low_ends = [each.low for each in lows if each.low is not None]
-    high_ends = [each.high for each in highs if each.high is not None]
-    value = float(ask.of(centre.values()))
-    if len(low_ends) < len(centre) or len(high_ends) < len(centre):
+    low_ends = [each.low for each in placed.values() if each.low is not None]
+    high_ends = [each.high for each in placed.values() if each.high is not None]
+    value = float(ask.of(values))
+    if len(low_ends) < len(values) or len(high_ends) < len(values):
         return Estimate(value)
     return Estimate(value, ask.of(low_ends), ask.of(high_ends))
 

@@ -129,7 +129,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     sparse_note: str = ""  # what `sparse` leaves out
     runs_of: str = ""  # the figure whose runs these are, if another one has the same campaign
     curves: tuple[Curve, ...] = ()
-    x: str = ""  # column of the plan
+    x: str = ""  # column of the plan; empty if it comes from elsewhere
     rows: Rows | None = None  # instead of `curves`
     shown: Shape = as_measured
     x_title: str

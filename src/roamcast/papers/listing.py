@@ -37,6 +37,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     at_paper_scale: bool = False
     scale_note: str = ""
     seeds: int = 0
+    seeds_fewest: int = 0  # of the point with the fewest, which only decided claims need; 0: not told
     exhausted: bool = False  # whether the paper's number of runs was reached
     runs: int = 0
     holds: int = 0
@@ -103,6 +104,7 @@ def _with_result(figure: Figure, summary: Summary, place: Path) -> Listed:
         at_paper_scale=summary.at_paper_scale,
         scale_note=summary.scale_note,
         seeds=summary.seeds,
+        seeds_fewest=summary.seeds_fewest,
         exhausted=summary.seeds >= figure.runs_of_paper,
         runs=summary.runs,
         holds=summary.count("holds"),

@@ -1,8 +1,9 @@
 """Reproducing a figure: its campaign on Spark, its estimates, its files.
 
-Seeds are simulated in rounds until every claim is decided or the paper's number of runs is reached (`sequential`).
-After each round all files below are written again, so an interruption loses only the runs under way, and the same
-command continues.
+Seeds are simulated in rounds until every claim is decided or the paper's number of runs is reached (`sequential`). Only
+points that an undecided claim needs go on to the next round, where the figure tells by its curves or by the setting on
+its axis which these are. After each round all files below are written again, so an interruption loses only the runs
+under way, and the same command continues.
 
     DIR/somer-6.5-quick/campaign.toml       what was run; `roamcast campaign run` takes it too
     DIR/somer-6.5-quick/campaign/           the campaign's directory: resumed if it is there. Figures that show the same
@@ -12,28 +13,50 @@ command continues.
 """
 
 import shlex
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import pandas as pd
 from pyspark.sql import SparkSession
 
 from roamcast.analysis.analyse import Precision, measured_runs
-from roamcast.campaign.conduct import Conductor, Ending, Looks, Progress
+from roamcast.campaign.conduct import Conductor, Ending, Precise, Progress
 from roamcast.campaign.emulated import emulating
+from roamcast.campaign.plan import Point
 from roamcast.campaign.store import Store
 from roamcast.campaign.text import campaign_text
 from roamcast.campaign.worker import simulate_runs
 from roamcast.errors import ConfigurationError
-from roamcast.papers.estimate import Observations, draw, judge
+from roamcast.papers.estimate import Judgement, Observations, draw, judge
 from roamcast.papers.figure import Figure, Scale
+from roamcast.papers.needs import Cell, points_at, points_with
 from roamcast.papers.page import write_pages
 from roamcast.papers.sequential import planned
 from roamcast.papers.sources import sources_of
 from roamcast.papers.summary import FILE, Summary, write_summary
 from roamcast.papers.witness import witnesses
+
+GoingOn = Callable[[list[Point]], list[Point]]
+"""Told of the points of a round that is over: those of the next round."""
+
+
+class _InRounds(Conductor):
+    """Conducts a figure's campaign in rounds, and asks after each which points go on."""
+
+    def in_rounds(self, rounds: Sequence[Sequence[int]], going_on: GoingOn) -> Self:
+        self._seeds_of_rounds = rounds
+        self._who_goes_on = going_on
+        return self
+
+    def _rounds(self) -> Sequence[Sequence[int]]:
+        return self._seeds_of_rounds
+
+    def _imprecise(self, going_on: list[Point], precise: Precise, planned: list[str]) -> list[Point]:
+        return self._who_goes_on(going_on)
 
 
 class Reproduction:
@@ -54,7 +77,7 @@ class Reproduction:
         file.write_text(campaign_text(self._tables), encoding="utf-8")
         self._most = most
         self._command = [*figure.command, "--scale", scale]
-        self._conductor = Conductor(file, runs / "campaign", master=master)
+        self._conductor = _InRounds(file, runs / "campaign", master=master)
         self._store = self._conductor.store
         self._plan = planned(self._tables["seeds"])
         self._summary: Summary | None = None
@@ -68,39 +91,58 @@ class Reproduction:
         """Simulates what is missing. After each look it stores all results and reports them."""
         ends = iter(self._plan.within(self._most))
 
-        def enough() -> bool:
-            self._summary = self._look(session, next(ends))
+        def going_on(points: list[Point]) -> list[Point]:
+            self._summary, judgements = self._look(session, next(ends))
             on_look(self._summary)
-            return not self._summary.open
+            return self._needed(points, judgements) if self._summary.open else []
 
-        looks = Looks(self._plan.rounds(self._most), enough)
-        ending = self._conductor.conduct(
+        ending = self._conductor.in_rounds(self._plan.rounds(self._most), going_on).conduct(
             session,
             precise=Precision(session, self._store),
-            looks=looks,
             on_progress=on_progress,
             worker=simulate_runs if self.figure.emulation is None else emulating(self.figure.emulation),
         )
         assert self._summary is not None  # there is at least one look
         return self._kept(_with_failures(self._summary, self._store, ending))
 
-    def _look(self, session: SparkSession, end: int) -> Summary:
+    def _look(self, session: SparkSession, end: int) -> tuple[Summary, list[Judgement]]:
         """Judges all looks up to this one, from what is committed."""
         rows_of = self.figure.rows or partial(curve_rows, self.figure)
         sample = Observations(rows_of(session, self._store))
-        return self._kept(self._summarised(sample, end))
+        so_far = tuple(look for look in self._plan.within(self._most) if look <= end)
+        judgements = judge(
+            sample,
+            self.figure.claims,
+            looks=[self._plan.seeds[:look] for look in so_far],
+            confidence=self._plan.confidence,
+            last=end == self._plan.looks[-1],
+        )
+        return self._kept(self._summarised(sample, so_far, judgements)), judgements
+
+    def _needed(self, points: list[Point], judgements: list[Judgement]) -> list[Point]:
+        """The points that undecided claims still need. Comparisons of our own count only where the paper claims
+        nothing."""
+        ours = [each for each in judgements if each.claim.of_paper] or judgements
+        needs = [each.needs for each in ours]
+        if None in needs or not self.figure.x:
+            return points
+        cells = frozenset[Cell]().union(*(each for each in needs if each is not None))
+        if self.figure.rows is not None:
+            return points_at(cells, self.figure.x, points)
+        return points_with(cells, self.figure.curves, self.figure.x, points)
 
     def _kept(self, summary: Summary) -> Summary:
         write_summary(summary, self.directory / FILE)
         write_pages(summary, self.directory)
         return summary
 
-    def _summarised(self, sample: Observations, end: int) -> Summary:
+    def _summarised(self, sample: Observations, looks: tuple[int, ...], judgements: list[Judgement]) -> Summary:
         figure, plan = self.figure, self._plan
         manifest = self._store.manifest()
-        runs = set(self._store.plan()["run_id"].to_pylist())
+        planned_runs = self._store.plan()
+        runs = set(planned_runs["run_id"].to_pylist())
+        seeds_by_point = Counter(planned_runs["point"].to_pylist())
         kept = ("roamcast", "sources", "python")
-        so_far = tuple(look for look in plan.within(self._most) if look <= end)
         limit = [] if self._most is None else ["--most", str(self._most)]
         return Summary(
             figure=figure.id,
@@ -116,23 +158,16 @@ class Reproduction:
             y_format=figure.y_format,
             mark=figure.mark,
             seeds=len(sample.seeds),
+            seeds_fewest=min(seeds_by_point.values()),
             runs=len(runs),
             failed=(),
             simulated_s=sum(each.wall_s for name, each in self._store.outcomes().items() if name in runs),
             command=shlex.join(self._command + limit),
             environment={name: manifest.environment[name] for name in kept},
             points=tuple(draw(sample, figure.shown, plan.confidence)),
-            claims=tuple(
-                judge(
-                    sample,
-                    figure.claims,
-                    looks=[plan.seeds[:look] for look in so_far],
-                    confidence=plan.confidence,
-                    last=end == plan.looks[-1],
-                )
-            ),
+            claims=tuple(each.claim for each in judgements),
             runs_of_paper=figure.runs_of_paper,
-            looks=so_far,
+            looks=looks,
             confidence=plan.confidence,
             sources=sources_of(self._tables),
             witnesses=() if figure.emulation is not None else witnesses(self._store),

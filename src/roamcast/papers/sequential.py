@@ -15,6 +15,13 @@ The promise is per claim, not for all claims of a figure at once. An interval wi
 came out the same whichever seed is left out, decides nothing before the last look: it says that the seeds agree, not
 how far others could differ.
 
+Not everything goes on. After a look only those points of the campaign get more seeds that an undecided claim needs
+(`needs`). A claim about the least or the largest of several values, as "at every size" is, needs only those values that
+do not yet lie where the claim wants them, and that can still decide it. So small networks, which differ most from each
+other, get more seeds than large ones, where the answer is clear. This changes no promise: at each of its looks a claim
+has the same seeds for all that it is computed from, the intervals of one value at all its looks contain its true value
+together, wherever it stops, and those of several values are combined as `estimate` says.
+
 Each look depends on its own seeds alone. A figure that was interrupted, or run again with more seeds, comes to the same
 verdicts as one that was not. `tests/papers/test_sequential.py` measures the coverage on synthetic data.
 """

@@ -48,6 +48,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[CurvePoint, ...]
     claims: tuple[JudgedClaim, ...]
     runs_of_paper: int = 0  # at each point; 0: not told, in summaries of older versions
+    seeds_fewest: int = 0  # of the point with the fewest, which only decided claims need; 0: not told
     looks: tuple[int, ...] = ()  # seeds after which the claims were judged (`sequential`)
     confidence: float = CONFIDENCE  # of the interval at each look
     sources: dict[str, str] = {}  # part of the sources that can decide the runs -> its digest (`sources`)
@@ -62,6 +63,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     def exhausted(self) -> bool:
         """Whether as many runs were made as the paper has."""
         return 0 < self.runs_of_paper <= self.seeds
+
+    @property
+    def seeds_text(self) -> str:
+        """How many seeds the points have."""
+        return f"{self.seeds_fewest} to {self.seeds}" if 0 < self.seeds_fewest < self.seeds else f"{self.seeds}"
 
     @property
     def of_paper(self) -> tuple[JudgedClaim, ...]:
