@@ -55,6 +55,12 @@ EMULATED_FINDING = (
     "2 s, and the figure shows the highest of all readings of all brokers."
 )
 
+PEAKS = (
+    "A maximum over ten minutes and five brokers shows peaks: at an average load of 10 % it is 51 %, at 20 % 101 %. "
+    "Events come at random, each makes 15 pieces of work, home brokers that clients flock to have most of them, and a "
+    "reading covers 2 s. The paper does not say over which time it reads loads; longer readings would have lower "
+    "peaks."
+)
 SETTING = (
     "20 nodes roam 750 x 500 m at 1 to 20 m/s with pauses of 30 s; 5 are brokers, 5 publish, 15 subscribe. Brokers "
     "update every 5 s, clients look for a nearer broker every second; a broker counts as overloaded above 70 %."
@@ -122,7 +128,8 @@ def _emulated(figure: Figure, variants: tuple[CurveVariant, ...], measure: Measu
         contender.update(unicast="aodv", machine_load=False)
     claims = figure.claims
     if measure is maximum_load:
-        claims = (msgspec.structs.replace(claims[0], finding=EMULATED_FINDING), *claims[1:])
+        explained = (msgspec.structs.replace(claim, finding=EMULATED_FINDING) for claim in claims[:2])
+        claims = (*explained, *claims[2:])
     return msgspec.structs.replace(
         figure,
         claims=claims,
@@ -173,12 +180,14 @@ def _figure_13() -> Figure:
                 reported="no overloaded brokers below 30 %",
                 statistic=lambda values: values[UNBALANCED][0.2],
                 region=at_most(0.7),
+                finding=PEAKS,
             ),
             Claim(
                 "There both behave the same",
                 reported="the same",
                 statistic=partial(relief, load=0.2),
                 region=between(-0.02, 0.02),
+                finding=PEAKS,
             ),
             Claim(
                 "At 50 % load balancing lowers the maximum load",
