@@ -90,8 +90,9 @@ PAPERS = (
         "Several rendezvous points per topic on a geographic hash table, of which a subscriber takes the nearest.",
         "It holds. Eight rendezvous points make paths hardly longer than direct ones (geo-3a). How much longer depends "
         "on the number of points, and between 80 and 600 nodes not on the size of the network; up to 3000 that stays "
-        "open (geo-3b). Trying the nearest two of eight is enough (geo-3c). The theorem's bound holds with room to spare (geo-theorem). A tree through eight "
-        "points is shorter than one through a single point, with eight subscribers by an eighth (geo-3d).",
+        "open (geo-3b). Trying the nearest two of eight is enough (geo-3c). The theorem's bound holds with room to "
+        "spare (geo-theorem). A tree through eight points is shorter than one through a single point, with eight "
+        "subscribers by an eighth (geo-3d).",
     ),
     Paper(
         "overlays",
